@@ -176,7 +176,7 @@ class PolicyNames(TypedDict, total=False):
     """The policy for each decision of the protocol at one side, by name."""
 
     #: Which path a retransmission is sent on. Allowed: hybrid, same, alternate, asap, cwnd,
-    #: ssthresh, loss-rate, receive-buffer, earliest. Default: hybrid.
+    #: ssthresh, loss-rate, receive-buffer, earliest. Default: earliest (RFC 9260: hybrid).
     retransmission: str
     #: When a chunk counts as lost. Allowed: standard, multiple-fast-retransmit,
     #: split-fast-retransmit, split-multiple-fast-retransmit, rack, ns2. Default: rack (RFC 9260:
@@ -186,13 +186,14 @@ class PolicyNames(TypedDict, total=False):
     #: cubic, bbr, ns2. Default: bbr (RFC 9260: rfc9260).
     congestion: str
     #: Which acknowledgements may increase a window. Allowed: standard, cuc, cuc-v2, ns2. Default:
-    #: standard.
+    #: cuc-v2 (RFC 9260: standard).
     cwnd_update: str
-    #: Which path takes new data. Allowed: primary, concurrent, delay-aware. Default: primary.
+    #: Which path takes new data. Allowed: primary, concurrent, delay-aware, bottleneck-aware.
+    #: Default: bottleneck-aware (RFC 9260: primary).
     scheduler: str
     #: When a path fails over and recovers. Allowed: standard, dormant-hop, dormant-primary,
     #: dormant-last-dest, permanent, model, full-model, two-phase, potentially-failed,
-    #: cmt-potentially-failed, suspect. Default: standard.
+    #: cmt-potentially-failed, suspect. Default: suspect (RFC 9260: standard).
     failover: str
     #: When and on which path an acknowledgement is sent. Allowed: delayed, delayed-cmt, rate, ns2.
     #: Default: delayed.

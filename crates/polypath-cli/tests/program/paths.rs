@@ -97,7 +97,7 @@ fn the_primary_is_cut_half_way_and_mended() {
 
 #[test]
 fn progress_is_told_where_there_is_no_terminal() {
-    let files = Files::new(8_000_000);
+    let files = Files::new(16_000_000);
     let emulator = Emulator::new(2, 2);
     let out = files.text("out");
     let mut recv = polypath(&["recv", "--bind", emulator.receivers(), "-o", &out]);

@@ -77,7 +77,7 @@ fn wrong_scenarios_are_one_line() {
 fn policies_and_profiles_are_listed() {
     let text = polypath(&["policies"]).wait().succeeds().out.clone();
     assert!(text.contains("retransmission: Which path a retransmission is sent on."), "{text}");
-    assert!(text.contains("* hybrid"), "{text}");
+    assert!(text.contains("* earliest"), "{text}");
     let policies = polypath(&["policies", "--json"]).wait().json();
     let decisions: Vec<&Value> =
         policies.as_array().unwrap().iter().map(|s| &s["decision"]).collect();

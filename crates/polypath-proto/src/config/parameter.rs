@@ -344,7 +344,7 @@ mod tests {
             ),
             (
                 refused("scheduler", "primry"),
-                "scheduler is \"primry\", but must be primary, concurrent, delay-aware; did you \
+                "scheduler is \"primry\", but must be primary, concurrent, delay-aware, bottleneck-aware; did you \
                  mean \"primary\"?",
             ),
         ];

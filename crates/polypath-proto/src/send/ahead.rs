@@ -38,17 +38,7 @@ impl Sending {
             flight.reserved_bytes() <= ahead || flight.last_reserved().is_none_or(too_low)
         };
         while lacks(flight) && flight.reserve(queue, largest) {}
-        let mut below = flight.reserved_bytes();
-        let mut chosen = None;
-        // From the end: the chunk picked is usually near it.
-        for (tsn, chunk) in flight.reserved_downwards() {
-            below -= chunk.size() as usize;
-            if chosen.is_some() && (below < ahead || too_low(tsn)) {
-                break;
-            }
-            chosen = Some(tsn);
-        }
-        chosen
+        flight.reserved_behind(ahead, highest)
     }
 }
 
@@ -98,6 +88,39 @@ mod tests {
         assert_eq!(s.flight.ahead(), 200);
         s.flight.ack_cumulative(first, |_, _, _| {});
         s.flight.check().unwrap();
+    }
+
+    /// Every choice is that of a search from the end, with chunks of all sizes and gaps.
+    #[test]
+    fn the_choice_is_that_of_a_search_through_all_chunks() {
+        let mut s = Sending::new(Tsn(u32::MAX - 300), &Config::rfc9260(), &Pool::new(0));
+        for n in 0..1500 {
+            s.queue.push(Time::ZERO, Message::new(StreamId(0), vec![1; 20 + n * 37 % 400]));
+        }
+        while s.flight.reserve(&mut s.queue, 1000) {}
+        let mut dice = 1_u32;
+        let mut roll = |below: u32| {
+            dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (dice >> 8) % below
+        };
+        let mut all: Vec<(Tsn, usize)> = (0..1500)
+            .map(|n| Tsn(u32::MAX - 300).plus(n))
+            .map(|tsn| (tsn, s.flight.get(tsn).unwrap().size() as usize))
+            .collect();
+        while !all.is_empty() {
+            let ahead = roll(400_000) as usize;
+            let highest = (roll(2) == 0).then(|| Tsn(u32::MAX - 300).plus(roll(1500)));
+            let mut below = 0;
+            let enough = all.iter().find(|(tsn, size)| {
+                let found = below >= ahead && highest.is_none_or(|highest| tsn.is_after(highest));
+                below += size;
+                found
+            });
+            let expected = enough.or(all.last()).map(|(tsn, _)| *tsn);
+            assert_eq!(s.flight.reserved_behind(ahead, highest), expected);
+            let place = roll(all.len() as u32) as usize;
+            send(&mut s, all.remove(place).0, None);
+        }
     }
 
     #[test]

@@ -44,6 +44,7 @@ fn each_association_keeps_to_its_paths_and_settings() {
     let mut reno = over(&["a"], Workload::bulk(Size(2_000_000)));
     reno.transport.both.receive_buffer = Some(8_000);
     let mut both = over(&["b", "a"], Workload::bulk(Size(1_000_000)));
+    both.policy.both.scheduler = Some("primary".to_owned());
     both.name = Some("both".to_owned());
     both.workload.start = Some(Span::secs(1));
     both.transport.both.rto_initial = Some(Duration::from_secs(2));

@@ -84,6 +84,7 @@ fn broken_under_load() -> Scenario {
         .path(path("alternate", load(0.5)))
         .workload(Workload::bulk(Size(2_000_000)))
         .fault(Fault::down(0, Span::secs(4)).lasting(Span::secs(20)));
+    scenario.transport.profile = Some("rfc9260".to_owned());
     scenario.transport.both.path_max_retrans = Some(1);
     scenario
 }

@@ -1,11 +1,14 @@
 //! Chunks that have a TSN and are not sent yet, because slower paths sent higher TSNs first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::InFlight;
 use super::outstanding::{Fate, Outstanding, Turn};
 use crate::ids::{PathId, Tsn};
 use crate::send::queue::SendQueue;
+
+/// Places in a bucket. With up to 2^15 reserved chunks a search looks at some hundred entries.
+const BUCKET: u64 = 128;
 
 /// The chunks with [`Fate::Reserved`].
 #[derive(Debug)]
@@ -14,6 +17,8 @@ pub(super) struct Reserved {
     places: BTreeSet<u64>,
     /// Their bytes, chunk headers included.
     bytes: usize,
+    /// Their bytes by bucket of places; no bucket is empty.
+    buckets: BTreeMap<u64, usize>,
     /// Largest payload in bytes reserved since the set was last empty.
     largest: usize,
     /// Bytes of chunks sent before lower TSNs and not cumulatively acknowledged.
@@ -22,13 +27,25 @@ pub(super) struct Reserved {
 
 impl Reserved {
     pub(super) const fn new() -> Self {
-        Self { places: BTreeSet::new(), bytes: 0, largest: 0, ahead: 0 }
+        Self { places: BTreeSet::new(), bytes: 0, buckets: BTreeMap::new(), largest: 0, ahead: 0 }
+    }
+
+    fn insert(&mut self, place: u64, size: usize) {
+        self.places.insert(place);
+        self.bytes += size;
+        *self.buckets.entry(place / BUCKET).or_default() += size;
     }
 
     /// A reserved chunk is sent, acknowledged or abandoned.
     pub(super) fn remove(&mut self, place: u64, size: u32) {
         if self.places.remove(&place) {
             self.bytes -= size as usize;
+            if let Some(bytes) = self.buckets.get_mut(&(place / BUCKET)) {
+                *bytes -= size as usize;
+                if *bytes == 0 {
+                    self.buckets.remove(&(place / BUCKET));
+                }
+            }
         }
         if self.places.is_empty() {
             self.largest = 0;
@@ -46,6 +63,11 @@ impl Reserved {
         &self,
         ring: impl Iterator<Item = &'a Outstanding>,
     ) -> Result<(), String> {
+        if self.buckets.values().sum::<usize>() != self.bytes
+            || self.buckets.values().any(|b| *b == 0)
+        {
+            return Err(format!("reserved: the buckets do not add up: {self:?}"));
+        }
         let (mut count, mut bytes, mut ahead) = (0, 0, 0);
         for chunk in ring {
             if chunk.fate == Fate::Reserved {
@@ -74,9 +96,29 @@ impl InFlight {
         self.reserved.places.last().map(|&place| self.tsn_at(place))
     }
 
-    /// The reserved chunks, the highest one first.
-    pub(crate) fn reserved_downwards(&self) -> impl Iterator<Item = (Tsn, &Outstanding)> {
-        self.reserved.places.iter().rev().filter_map(|&place| self.at(place))
+    /// The lowest reserved chunk with at least `ahead` reserved bytes below it and a TSN above
+    /// `highest`; failing that, the highest reserved chunk.
+    pub(crate) fn reserved_behind(&self, ahead: usize, highest: Option<Tsn>) -> Option<Tsn> {
+        let last = self.last_reserved()?;
+        let mut below = 0;
+        let bucket = self.reserved.buckets.iter().find(|&(_, bytes)| {
+            let reaches = below + bytes > ahead;
+            below += if reaches { 0 } else { *bytes };
+            reaches
+        });
+        let Some((bucket, _)) = bucket else { return Some(last) };
+        let too_low = |tsn: Tsn| highest.is_some_and(|highest| !tsn.is_after(highest));
+        let far_enough = self.reserved.places.range(bucket * BUCKET..).find(|&&place| {
+            let found = below >= ahead;
+            below += self.at(place).map_or(0, |(_, chunk)| chunk.size() as usize);
+            found
+        });
+        let Some(&place) = far_enough else { return Some(last) };
+        if !too_low(self.tsn_at(place)) {
+            return Some(self.tsn_at(place));
+        }
+        let above = highest.map_or(place, |highest| self.place_of(highest) + 1);
+        self.reserved.places.range(above..).next().map_or(Some(last), |&p| Some(self.tsn_at(p)))
     }
 
     /// Bytes of the reserved chunks, headers included.
@@ -138,8 +180,7 @@ impl InFlight {
         };
         let chunk = self.push_reserved(chunk);
         let (size, payload) = (chunk.size() as usize, chunk.content.payload.len());
-        self.reserved.places.insert(place);
-        self.reserved.bytes += size;
+        self.reserved.insert(place, size);
         self.reserved.largest = self.reserved.largest.max(payload);
         true
     }
