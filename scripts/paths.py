@@ -11,14 +11,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Until buffers adapt themselves, they must not be the limit.
-BUFFERS = ['transport.send_buffer="64 MiB"', 'transport.receive_buffer="64 MiB"']
 
 HEAD = """# Several paths
 
 What the profile `modern`, the default, does with several paths, in the simulator. `make paths` measures it and
 writes this page; every row is in [paths.tsv](paths.tsv). Queues hold one bandwidth-delay product, at least ten
-packets, and send and receive buffers 64 MiB. A row that misses its target is marked with "!".
+packets. A row that misses its target is marked with "!".
 
 | part | mechanism | source |
 |---|---|---|
@@ -72,7 +70,7 @@ def main() -> int:
     page, data = [HEAD], []
     for part in arguments.parts or PARTS:
         title, text = PARTS[part]
-        words = [tool, part, f"every={arguments.every}", f"seeds={arguments.seeds}", *BUFFERS]
+        words = [tool, part, f"every={arguments.every}", f"seeds={arguments.seeds}"]
         done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, text=True, check=True)
         rows, summary = rows_of(done.stdout)
         data += ["\t".join([part, *row]) for row in rows]

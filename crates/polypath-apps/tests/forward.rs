@@ -113,10 +113,10 @@ async fn errors_are_those_of_the_socket_interface() {
     assert_eq!(client.connect(other).await.unwrap_err(), Failure::NotAllowed);
     let unknown = Target { host: "nothing.invalid".into(), port: 1 };
     assert_eq!(client.connect(unknown).await.unwrap_err(), Failure::UnknownHost);
-    // Through a port, they are a reset.
+    // Through a port, they are a reset, which may arrive before `connect` returns.
     let port = forwarded(&client, Route::To(target(closed))).await;
-    let mut socket = TcpStream::connect(port).await.unwrap();
-    let error = timeout(PATIENCE, socket.read_u8()).await.unwrap().unwrap_err();
+    let read = async { TcpStream::connect(port).await?.read_u8().await };
+    let error = timeout(PATIENCE, read).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     all_free([&client, &server]).await;
 }

@@ -116,7 +116,7 @@ mod tests {
                 below += size;
                 found
             });
-            let expected = enough.or(all.last()).map(|(tsn, _)| *tsn);
+            let expected = enough.or_else(|| all.last()).map(|(tsn, _)| *tsn);
             assert_eq!(s.flight.reserved_behind(ahead, highest), expected);
             let place = roll(all.len() as u32) as usize;
             send(&mut s, all.remove(place).0, None);
