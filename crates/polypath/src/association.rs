@@ -331,7 +331,7 @@ impl Association {
     }
 
     /// Sends a HEARTBEAT in an IP packet of `packet` bytes, to check whether packets of this size
-    /// get through ([`PathStats::heartbeats_acked`]).
+    /// get through ([`heartbeats_acked`](polypath_proto::PathStats::heartbeats_acked)).
     pub fn probe(&self, path: PathId, packet: u16) -> Result<(), PathError> {
         self.with(|association, now| association.probe(now, path, packet))
     }

@@ -1,9 +1,9 @@
 //! The senders of this build: that of RFC 9260, and any other that is registered here.
 //!
-//! The parameter `procedures` selects one. A sender consists of its [procedures](SenderProcedures)
+//! The parameter `procedures` selects one. A sender consists of its `SenderProcedures`
 //! where they differ from those of RFC 9260, of policies and profiles of its own, and of what it
 //! rejects. Its procedures have no state in themselves: what they remember beyond RFC 9260 belongs
-//! to a [`Side`], tables of their own per chunk and path.
+//! to a `Side`, tables of their own per chunk and path.
 
 use std::any::Any;
 use std::fmt::Debug;

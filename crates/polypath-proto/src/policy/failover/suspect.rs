@@ -25,7 +25,7 @@
 //!   slow. It is active again, `M` becomes larger by `R / 2` for some time (as the reordering
 //!   window of RFC 8985 6.2, step 4), and data not yet sent again is in flight as before.
 //! - A path that fails repeatedly has to answer one more HEARTBEAT in a row after each failure, up
-//!   to five, before it carries data again; [`STEADY`] without a failure forgive one.
+//!   to five, before it carries data again; `STEADY` without a failure forgive one.
 //! - If no other path is active, only timeouts count, and the path stays active until
 //!   Path.Max.Retrans is exceeded. Then the potentially failed path with the fewest errors is taken
 //!   back, as by [CMT-PF](super::cmt_potentially_failed).

@@ -8,18 +8,18 @@
 //! both paths' round-trip times at the same moments, and compares them directly:
 //!
 //! - Over intervals of the longer smoothed round-trip time, the means of the round-trip times of
-//!   two busy paths are taken, [`SAMPLES`] pairs of them. If they change by the same queue, the
+//!   two busy paths are taken, `SAMPLES` pairs of them. If they change by the same queue, the
 //!   variance of their difference is small compared with the sum of their variances; if they are
-//!   independent, both are equal. The paths share a bottleneck if the ratio is below [`SAME`] twice
+//!   independent, both are equal. The paths share a bottleneck if the ratio is below `SAME` twice
 //!   in a row (a correlation above 0.6 of equal amplitudes).
-//! - Both have to wait in a queue for a [`QUEUED`] part of the shortest round-trip time on average.
+//! - Both have to wait in a queue for a `QUEUED` part of the shortest round-trip time on average.
 //!   Where BBR has a link for itself its queue is mostly empty, and two such paths that began
 //!   together also probe together, which looks like one bottleneck. Where others compete, a queue
 //!   remains.
 //! - Then the slower path rests: the faster one, with its own congestion controller, takes the
 //!   share of one flow, whatever the algorithm. The resting path is probed as any idle path, and
 //!   carries data at once when the other one is not active.
-//! - After [`REST`] both are used and compared again, since routes change; the time doubles, up to
+//! - After `REST` both are used and compared again, since routes change; the time doubles, up to
 //!   eight times, whenever they share a bottleneck still.
 
 use std::time::Duration;

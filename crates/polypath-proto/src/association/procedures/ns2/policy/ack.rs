@@ -12,7 +12,7 @@ use crate::path::PathsView;
 use crate::policy::ack::{self, AckPolicy, AckTime, Arrival};
 use crate::policy::entry::Entry;
 
-/// See the [module](self).
+/// See the module.
 pub static ACK: Entry<dyn AckPolicy> = Entry::new(
     "ns2",
     "a SACK for every second packet or after SACK.Delay, at once on a gap or duplicate, as \

@@ -21,7 +21,7 @@ use crate::policy::entry::{Entry, Policy, Setup};
 use crate::policy::probing;
 use crate::time::Time;
 
-/// See the [module](self).
+/// See the module.
 pub static CONGESTION: Entry<dyn CongestionController> = Entry::new(
     "ns2",
     "slow start and congestion avoidance as ns-2's SCTP module reads RFC 2960 and 4960",

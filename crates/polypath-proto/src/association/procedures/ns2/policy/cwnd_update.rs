@@ -14,7 +14,7 @@ use crate::policy::cwnd_update::{self, CwndUpdate, ScannedChunk, cuc};
 use crate::policy::entry::Entry;
 use crate::policy::loss::SackView;
 
-/// See the [module](self).
+/// See the module.
 pub static CWND_UPDATE: Entry<dyn CwndUpdate> = Entry::new(
     "ns2",
     "growth from the recover point on, one cut a round trip for all paths (ns-2's SCTP \

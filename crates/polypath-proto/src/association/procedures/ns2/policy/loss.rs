@@ -12,7 +12,7 @@ use crate::ids::Tsn;
 use crate::policy::entry::{Entry, Setup};
 use crate::policy::loss::{self, LossDetector, MissingChunk, PathTimes, SackView};
 
-/// See the [module](self).
+/// See the module.
 pub static LOSS: Entry<dyn LossDetector> = Entry::new(
     "ns2",
     "missing reports below a mark that no SACK resets, one fast retransmission a chunk \
