@@ -29,7 +29,7 @@ PARTS = {
     "standstill": ("Standstill after a cut", """\
 Two or three paths carry a transfer, and one of them fails: in both directions, in that of the data, in that of
 the acknowledgements, or by losing half of its packets. The longest time in milliseconds without newly delivered
-data, of three runs; the bound is two round-trip times of the longer path and 10 ms."""),
+data; the bound is two round-trip times of the longer path and 10 ms."""),
     "flapping": ("A flapping path", """\
 Goodput in Mbit/s over 20 s, while the last path is up and down in turn for the time in the first column, compared
 with the steady path alone."""),
@@ -77,6 +77,8 @@ def main() -> int:
         head, *body = rows
         missed = [row for row in body if any(cell.endswith("!") for cell in row)]
         sampled = f" One cell of {arguments.every} was measured." if arguments.every > 1 else ""
+        if part in ("standstill", "shared"):
+            sampled += f" Seeds 1 to {arguments.seeds}." if arguments.seeds > 1 else " Seed 1."
         shown = body if part in ("flapping", "shared") else missed
         page.append(f"## {title}\n\n{text}{sampled}\n")
         cells = f" ({summary})" if summary else ""
