@@ -28,7 +28,7 @@ def commands(page: Path) -> list[list[str]]:
         text = (block[1] or block[2]).replace("\\\n", " ")
         for line in text.splitlines():
             words = shlex.split(line, comments=True) if line.strip().startswith("polypath ") else []
-            end = next((at for at, word in enumerate(words) if word in {"|", ">", "&", "||", "&&"}), len(words))
+            end = next((at for at, word in enumerate(words) if word in {"|", ">", "&", "||", "&&", "--"}), len(words))
             if words:
                 found.append(words[:end])
     return found

@@ -13,7 +13,7 @@ from support.program import BUSY, CODE, binary, make_file, sha256, wait_until
 
 pytestmark = pytest.mark.needs("namespaces", "tc", "ethtool")
 # Data goes over both paths, and a path that falls silent is left at once.
-PROFILE = ("--profile", "multipath", "--code-file", str(CODE))
+SECRET = ("--code-file", str(CODE))
 # Seconds without progress of a session when the path in use is cut, on an idle machine.
 STANDSTILL = 1
 
@@ -22,7 +22,7 @@ STANDSTILL = 1
 def server(processes, hosts):
     """`polypath serve` on host b; returns the addresses for clients."""
     addresses = [hosts.address("b", path) for path in (1, 2)]
-    processes.start(binary(), "serve", "--bind", ",".join(addresses), *PROFILE, "--allow", "127.0.0.1:*",
+    processes.start(binary(), "serve", "--bind", ",".join(addresses), *SECRET, "--allow", "127.0.0.1:*",
                     inside=hosts.b.inside).said("waiting on")
     return [addresses[0], "--via", addresses[1]]
 
@@ -40,7 +40,7 @@ def ssh(processes, hosts, server, tmp_path):
         f"HostKey {tmp_path}/host\nAuthorizedKeysFile {tmp_path}/user.pub\nListenAddress 127.0.0.1:2222\n"
         "StrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin prohibit-password\n")
     processes.start(daemon, "-D", "-e", "-f", tmp_path / "config", inside=hosts.b.inside).said("Server listening")
-    proxy = " ".join([binary(), "forward", *server, *PROFILE, "-W", "%h:%p"])
+    proxy = " ".join([binary(), "forward", *server, *SECRET, "-W", "%h:%p"])
     return ["ssh", "-q", "-F", "none", "-i", str(tmp_path / "user"), "-o", "StrictHostKeyChecking=no",
             "-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "-o", f"ProxyCommand={proxy}",
             "-p", "2222"]
@@ -94,7 +94,7 @@ def test_a_download_uses_both_paths(processes, hosts, server, tmp_path):
     make_file(tmp_path / "file", size)
     processes.start(sys.executable, "-u", "-m", "http.server", "8000", "--bind", "127.0.0.1", "--directory", tmp_path,
                     inside=hosts.b.inside).said("Serving HTTP")
-    client = processes.start(binary(), "forward", *server, *PROFILE, "-L", "0:127.0.0.1:8000",
+    client = processes.start(binary(), "forward", *server, *SECRET, "-L", "0:127.0.0.1:8000",
                              inside=hosts.a.inside).said("forwarding ")
     port = re.search(r"forwarding \S+?:(\d+) ", client.err)[1]
     began = time.monotonic()

@@ -139,7 +139,7 @@ def test_the_peer_refuses_and_says_why(network, processes, doctor):
 def test_an_mtu_black_hole(receiver, network, doctor):
     network.lose(1, "meta length > 1350 drop")
     said, code = doctor(THERE[0])
-    assert code == 1 and "packets of 1280 bytes pass, larger ones vanish: an MTU black hole" in said
+    assert code == 1 and "packets of 1280 bytes pass, larger ones vanish: an MTU black hole" in said, said
 
 
 def test_a_nat_at_the_peers_end_changes_its_port(network, processes, doctor, tmp_path):
