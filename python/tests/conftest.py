@@ -46,7 +46,7 @@ def failing() -> Scenario:
     return Scenario(
         name="failing",
         path=[{"name": "first", "rate": "10 Mbit/s", "delay": "20 ms"}, {"rate": "5 Mbit/s"}],
-        transport={"path_max_retrans": 1, "rto_max": "2 s"},
+        transport={"profile": "rfc9260", "path_max_retrans": 1, "rto_max": "2 s"},
         workload={"kind": "bulk", "size": "2 MB"},
         traffic=[{"from": "sender.0", "to": "receiver.0", "rate": "1 Mbit/s"}],
         fault=[{"at": "500 ms", "path": "first", "kind": "down"}],

@@ -28,7 +28,7 @@ def two_paths(**more: Any) -> Scenario:
     return Scenario(
         **{
             "path": [{"name": "primary", **path}, {"name": "alternate", **path}],
-            "transport": {"receive_buffer": "64 KiB"},
+            "transport": {"profile": "rfc9260", "receive_buffer": "64 KiB"},
             "workload": {"kind": "bulk", "size": "1 MB"},
             **more,
         }
@@ -97,7 +97,7 @@ def test_a_script_loses_exactly_the_same_packets_in_both() -> None:
 @needs_ns
 def test_a_broken_link_loses_what_is_on_it_and_the_other_path_takes_over() -> None:
     scenario = two_paths(
-        transport={"receive_buffer": "64 KiB", "path_max_retrans": 0},
+        transport={"profile": "rfc9260", "receive_buffer": "64 KiB", "path_max_retrans": 0},
         fault=[{"at": "2 s", "path": "primary", "kind": "down"}],
     )
     for path in ("primary", "alternate"):
@@ -121,7 +121,7 @@ def test_a_broken_link_loses_what_is_on_it_and_the_other_path_takes_over() -> No
 def test_what_arrives_and_what_fails_is_told_by_path() -> None:
     # The agent with multiple fast retransmits traces its variables in another format.
     scenario = two_paths(
-        transport={"receive_buffer": "64 KiB", "path_max_retrans": 1},
+        transport={"profile": "rfc9260", "receive_buffer": "64 KiB", "path_max_retrans": 1},
         policy={"retransmission": "hybrid", "loss": "multiple-fast-retransmit"},
         fault=[{"at": "1 s", "path": "primary", "kind": "down"}],
     )
@@ -254,9 +254,12 @@ GRAPH = {
         ),
         ({"transport": {"full_mesh": True}}, "transport.full_mesh"),
         ({"transport": {"encapsulation": "udp"}}, "transport.encapsulation"),
-        ({"transport": {"sack_every": 3}}, "sack_every"),
-        ({"transport": {"max_burst": 8}}, "max_burst"),
-        ({"transport": {"heartbeat_interval": "500 ms"}}, "heartbeat_interval"),
+        ({"transport": {"profile": "rfc9260", "sack_every": 3}}, "sack_every"),
+        ({"transport": {"profile": "rfc9260", "max_burst": 8}}, "max_burst"),
+        (
+            {"transport": {"profile": "rfc9260", "heartbeat_interval": "500 ms"}},
+            "heartbeat_interval",
+        ),
         ({"workload": {"kind": "request-reply", "messages": 3}}, "workload.kind"),
         ({"workload": {"size": "1 kB", "striped": True}}, "workload.striped"),
         (

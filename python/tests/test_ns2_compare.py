@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:transport.profile:UserWarning")
 
 TRANSFER = Scenario(
     path=[{"rate": "10 Mbit/s", "delay": "45 ms"}],
-    transport={"sack_every": 1},
+    transport={"profile": "rfc9260", "sack_every": 1},
     workload={"kind": "bulk", "messages": 3},
 )
 
@@ -109,7 +109,11 @@ def heartbeat(time: float) -> Hop:
 
 def test_data_that_comes_over_two_paths_at_once_is_an_accepted_class() -> None:
     path: schema.Path = {"rate": "10 Mbit/s", "delay": "45 ms"}
-    plan = Scenario(path=[path, path], workload={"kind": "bulk", "messages": 3})
+    plan = Scenario(
+        path=[path, path],
+        transport={"profile": "rfc9260"},
+        workload={"kind": "bulk", "messages": 3},
+    )
 
     def judged(arrival: float) -> str | None:
         first = data(0.001, 1, arrival)

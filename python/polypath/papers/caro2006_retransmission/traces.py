@@ -129,16 +129,6 @@ def _sent_again(result: Result) -> int:
     return int(seen.sum())
 
 
-def _further_6_1(
-    runs: Runs, points: Sequence[FurtherPoint], chart: Chart, style: dict[str, Any]
-) -> tuple[list[dict[str, Any]], Any]:
-    times = [_detection_time(runs.results(point)) for point in points]
-    (drawn,) = chart.axes[0].plot(times, range(len(times)), **{**style, "linestyle": ""})
-    cases = ("best case", "worst case")
-    rows = [{"case": c, "detection_time": t} for c, t in zip(cases, times, strict=True)]
-    return rows, drawn
-
-
 def _further_4(
     runs: Runs, points: Sequence[FurtherPoint], chart: Chart, style: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], Any]:
@@ -160,12 +150,13 @@ figure_4 = Figure(
         lambda one: one == STALE, "retransmission", "time", lines=_further_4, traced=True
     ),
 )
+# It takes no further curves: the time to the inactive state measures no policy that leaves a path
+# before.
 section_6_1 = Figure(
     "6.1",
     "Failure detection time, and what is outstanding when the path breaks",
     lambda _full: Grid((), 1, traced=(QUICKEST, SLOWEST)),
     _draw_6_1,
-    further=Further(lambda _one: True, "retransmission", "case", lines=_further_6_1, traced=True),
 )
 
 
