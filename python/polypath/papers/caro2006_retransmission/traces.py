@@ -172,7 +172,7 @@ def _r05(source: Source) -> Finding:
     ratio = Check(
         "RTO of the alternate as a multiple of the primary's", quotient, 2.0, unit=Unit.RATIO
     )
-    told = " and ".join(
+    shown = " and ".join(
         f"{one.mean:.2f} s ± {one.half_width:.2f}" for one in map(interval, averages)
     )
     return Finding(
@@ -181,7 +181,7 @@ def _r05(source: Source) -> Finding:
             typical("average RTO above 1 s of the primary", above[0], 2.3, Unit.SECONDS),
             typical("average RTO above 1 s of the alternate", above[1], 5.9, Unit.SECONDS),
         ),
-        (f"averaged over time, with the floor of 1 s, the RTOs are {told}",),
+        (f"averaged over time, with the floor of 1 s, the RTOs are {shown}",),
     )
 
 
