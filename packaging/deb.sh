@@ -1,9 +1,11 @@
 #!/bin/bash
-# Makes a Debian package of the program, with its man pages, completions and systemd units.
+# Makes a Debian package of the program, with its man pages, completions and systemd units, and with the library that
+# `polypath run` preloads.
 #
 #   packaging/deb.sh [--program FILE] [--out FOLDER] [--compress METHOD]
 #
-# Without --program, a release build. METHOD is one of dpkg-deb -Z; gzip is faster than its default. Needs dpkg-deb, strip and readelf (dpkg, binutils).
+# Without --program, a release build; the library is the one next to the program. METHOD is one of dpkg-deb -Z; gzip is
+# faster than its default. Needs dpkg-deb, strip and readelf (dpkg, binutils).
 set -eu
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
@@ -23,7 +25,7 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 if [ -z "$program" ]; then
-    cargo build --release --locked -p polypath-cli
+    cargo build --release --locked -p polypath-cli -p polypath-preload
     program=$target/release/polypath
 fi
 
@@ -35,7 +37,10 @@ version=$("$program" --version | cut -d ' ' -f 2)
 architecture=$(dpkg --print-architecture)
 
 install -D -m 755 "$program" "$root/usr/bin/polypath"
+library=$root/usr/lib/polypath/libpolypath_preload.so
+install -D -m 644 "$(dirname "$program")/libpolypath_preload.so" "$library"
 strip "$root/usr/bin/polypath"
+strip --strip-unneeded "$library"
 "$program" man --output "$root/usr/share/man/man1"
 gzip -9 -n "$root"/usr/share/man/man1/*.1
 install -d "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/vendor-completions" \
@@ -65,8 +70,8 @@ gzip -9 -n -c CHANGELOG.md >"$documents/changelog.gz"
     echo " On Debian systems, see /usr/share/common-licenses/Apache-2.0."
 } >"$documents/copyright"
 
-# The newest version of the C library that a symbol of the program needs.
-libc=$(readelf -V "$root/usr/bin/polypath" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
+# The newest version of the C library that a symbol of the program or of the library needs.
+libc=$(readelf -V "$root/usr/bin/polypath" "$library" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
 depends="libc6 (>= ${libc#GLIBC_}), libgcc-s1"
 [ -n "$libc" ] || depends=
 install -d "$root/DEBIAN"

@@ -95,6 +95,10 @@ def test_the_debian_package(package):
                    if ": " in line)
     assert ran.stdout == f"polypath {control['Version']}\n" == f"polypath {MANIFEST['version']}\n"
     assert re.fullmatch(r"libc6 \(>= 2\.\d+\), libgcc-s1", control["Depends"])
+    # The library that `polypath run` preloads is found: without it the exit code is 1.
+    preloaded = subprocess.run([root / "usr/bin/polypath", "run", "--", "true"], capture_output=True, text=True,
+                               check=False)
+    assert preloaded.returncode == 0, preloaded.stderr
     pages = {page.name for page in (root / "usr/share/man/man1").iterdir()}
     assert {"polypath.1.gz", "polypath-send.1.gz", "polypath-top.1.gz"} <= pages
     assert b"polypath" in gzip.decompress((root / "usr/share/man/man1/polypath.1.gz").read_bytes())
