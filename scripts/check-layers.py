@@ -3,8 +3,9 @@
 
 Reads `cargo tree` and fails if a crate of the workspace depends on one that it must not depend on, if
 polypath-proto links crates other than those listed here (no sockets, no clock, no async
-runtime), if polypath-sim without its emulator depends on a crate with sockets, or if ns-2's sender is part of a
-build for sockets or mentioned outside of its folder and the file that registers it.
+runtime), if polypath-sim without its emulator depends on a crate with sockets, if ns-2's sender is part of a
+build for sockets or mentioned outside of its folder and the file that registers it, or if a procedure of an
+association's owner names the association itself.
 """
 
 import json
@@ -79,6 +80,22 @@ def mentions() -> list[Path]:
             and re.search(r"ns.?2", path.read_text(), re.IGNORECASE)]
 
 
+# Files in which the association dispatches: packets, timers and calls, and the transitions of its state.
+DISPATCH = {"mod.rs", "calls.rs", "received.rs", "transmit.rs", "timers.rs", "icmp.rs", "invariants.rs",
+            "state.rs", "connect.rs", "collision.rs", "shutdown.rs"}
+
+
+def reaching_back() -> list[Path]:
+    """Files of the association's owners that name `Association`."""
+    folder = ROOT / "crates/polypath-proto/src/association"
+    found = []
+    for path in sorted(folder.rglob("*.rs")):
+        code = re.sub(r"//.*", "", path.read_text())
+        if path.relative_to(folder).as_posix() not in DISPATCH and re.search(r"\bAssociation\b", code):
+            found.append(path.relative_to(ROOT))
+    return found
+
+
 def cargo(*words: str) -> str:
     """Output of cargo."""
     command = [os.environ.get("CARGO", "cargo"), *words]
@@ -121,6 +138,7 @@ def main() -> None:
         if ("ns2" in features(crate, "polypath-proto")) != has:
             wrong.append(f"{crate} must {'' if has else 'not '}enable the feature ns2 of polypath-proto")
     wrong += [f"{path} mentions ns-2: it belongs to the folder procedures/ns2" for path in mentions()]
+    wrong += [f"{path} names Association: an owner receives what it needs as arguments" for path in reaching_back()]
     pure = dependencies("-p", "polypath-sim", "--no-default-features")
     for other in sorted(pure & IO):
         wrong.append(f"polypath-sim without its emulator depends on {other}")

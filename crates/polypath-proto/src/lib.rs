@@ -129,7 +129,7 @@ pub use transmit::{Ecn, FourTuple, Fragmentation, Transmit};
 // procedures.
 
 /// A sender: a value of the parameter `procedures`.
-pub(crate) type Sender = association::Sender;
+pub(crate) type SenderModel = association::SenderModel;
 
 /// The senders of this build, the default first.
-pub(crate) const SENDERS: &[&Sender] = association::SENDERS;
+pub(crate) const SENDERS: &[&SenderModel] = association::SENDERS;

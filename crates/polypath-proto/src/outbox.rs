@@ -167,6 +167,13 @@ impl Outbox {
         }
     }
 
+    /// Reports an unrecognized chunk: as much of it as fits the reply; the cause's length shows how
+    /// much that is.
+    pub(crate) fn report_unrecognized(&mut self, path: PathId, raw: &[u8]) {
+        let raw = Bytes::copy_from_slice(&raw[..raw.len().min(256)]);
+        self.push(path, Control::Error(OwnedCause::UnrecognizedChunk(raw)));
+    }
+
     /// Queues a CWR for that path, or raises the TSN of the queued one: it answers all lower TSNs
     /// too.
     pub(crate) fn push_cwr(&mut self, path: PathId, tsn: Tsn) {

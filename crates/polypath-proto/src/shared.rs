@@ -133,3 +133,13 @@ pub(crate) struct Shared {
     /// The memory by which the buffers of all associations may grow.
     pub(crate) pool: Arc<Pool>,
 }
+
+impl Shared {
+    /// Whether the host has this local address, according to the endpoint's configuration.
+    pub(crate) fn has_address(&self, local: IpAddr) -> bool {
+        match &self.config.host_addresses {
+            Some(present) => local.is_loopback() || present.contains(&local),
+            None => self.config.addresses.iter().any(|ip| ip.is_unspecified() || *ip == local),
+        }
+    }
+}

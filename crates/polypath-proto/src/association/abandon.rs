@@ -6,40 +6,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Association;
+use super::Sender;
 use crate::event::Event;
 use crate::extension::Extension;
-use crate::ids::{StreamId, Tsn};
-use crate::reliability::Abandoned;
+use crate::ids::Tsn;
 use crate::send::{Fate, Limit, NewChunk, Outstanding, Partial};
 use crate::time::Time;
 
-impl Association {
-    /// Counts of abandoned messages: on one stream (SCTP_PR_STREAM_STATUS) or on all
-    /// (SCTP_PR_ASSOC_STATUS; RFC 7496 4.3, 4.4).
-    pub fn abandoned(&self, stream: Option<StreamId>) -> Abandoned {
-        self.sending.abandonments.of(stream)
-    }
-
-    /// Whether messages may be abandoned: one was sent with a limit, and the peer supports FORWARD
-    /// TSN.
-    pub(super) fn may_abandon(&self) -> bool {
-        self.sending.unreliable && self.handshake.has(Extension::PartialReliability)
-    }
-
-    /// When the next queued message expires.
-    pub(super) fn next_abandonment(&self) -> Option<Time> {
-        if !self.may_abandon() || !self.state.may_send_data() {
-            return None;
-        }
-        self.sending.queue.next_expiry()
-    }
-
+impl Sender<'_> {
     /// Abandons queued messages that have expired, and messages of lost chunks that must not be
     /// retransmitted; then sends a FORWARD TSN. Chunks in flight are not abandoned.
     pub(super) fn abandon_hopeless(&mut self, now: Time) {
         // This runs for every packet, and there is nearly always nothing to abandon.
-        if self.may_abandon() && self.state.may_send_data() {
+        if self.sending.may_abandon(self.agreed) && self.phase.may_send_data {
             self.abandon_all_hopeless(now);
         }
     }
@@ -57,7 +36,6 @@ impl Association {
             self.abandon_lost(now);
         }
         self.forward(now);
-        self.advance_shutdown(now);
     }
 
     fn abandon_lost(&mut self, now: Time) {
@@ -78,11 +56,11 @@ impl Association {
     /// RFC 7496 3.2: abandons messages with a lower priority to make room for a message of `size`
     /// bytes, unsent ones first.
     pub(super) fn make_send_room(&mut self, now: Time, size: usize, priority: u32) {
-        while self.send_room() < size {
+        while self.sending.room_beside(self.events) < size {
             let Some(message) = self.sending.queue.below(priority) else { break };
             self.abandon(now, &message, None);
         }
-        if self.send_room() >= size {
+        if self.sending.room_beside(self.events) >= size {
             return;
         }
         let mut sent = BTreeMap::new();
@@ -95,7 +73,7 @@ impl Association {
             }
         }
         for message in sent.into_values() {
-            if self.send_room() >= size {
+            if self.sending.room_beside(self.events) >= size {
                 break;
             }
             self.abandon(now, &message, None);
@@ -107,7 +85,7 @@ impl Association {
     /// chunks.
     fn abandon(&mut self, now: Time, message: &Partial, lost: Option<Tsn>) {
         let was_done = self.sending.is_done();
-        let interleaves = self.handshake.has(Extension::Interleaving);
+        let interleaves = self.has(Extension::Interleaving);
         let (mut out, mut sent, mut paths) = (0, false, 0u64);
         let removed = self.sending.queue.remove(message);
         // No part of the message has a TSN if all of it is queued.
@@ -163,7 +141,7 @@ impl Association {
             bytes: message.bytes,
             sent,
         });
-        self.tell_if_writable();
-        self.tell_if_drained(was_done);
+        self.sending.report_room(self.events);
+        self.sending.report_drained(was_done, self.events);
     }
 }

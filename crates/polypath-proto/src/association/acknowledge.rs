@@ -1,9 +1,7 @@
 //! Received SACKs: acknowledged and missing chunks, and the consequences (RFC 9260 6.2.1, 6.3,
 //! 7.2).
 
-use super::Association;
-use crate::event::Event;
-use crate::extension::Extension;
+use super::Sender;
 use crate::ids::{PathId, Tsn};
 use crate::path::PathState;
 use crate::policy::cwnd_update::ScannedChunk;
@@ -14,59 +12,13 @@ use crate::send::{Acknowledgement, Fate, SackReport, Sending};
 use crate::time::Time;
 use crate::wire::Sack;
 
-impl Association {
-    /// Processes a SACK that arrived over `path` (RFC 9260 6.2.1). False if it was discarded or
-    /// ended the association.
-    pub(super) fn handle_sack(&mut self, now: Time, path: PathId, sack: &Sack<'_>) -> bool {
-        self.stats.sacks_received += 1;
-        self.procedures.on_sack(self);
-        let cumulative = sack.cumulative_tsn_ack;
-        // RFC 9260 6.2.1 (D i): "If Cumulative TSN Ack is less than the Cumulative TSN Ack Point,
-        // then drop the SACK chunk": it is late.
-        if cumulative.is_before(self.sending.flight.ack_point()) {
-            self.stats.dropped += 1;
-            return false;
-        }
-        if self.is_overtaken(now, path, sack) {
-            self.stats.dropped += 1;
-            return false;
-        }
-        if self.sending.acknowledges_unsent(sack) {
-            if self.is_renumbered() {
-                // It may have been sent before the reset, and be late.
-                self.stats.dropped += 1;
-            } else {
-                self.violation("it acknowledged data that was never sent");
-            }
-            return false;
-        }
-        self.resume_paths(now);
-        let counted = self.handshake.has(Extension::PacketCount);
-        let packets = counted.then(|| sack.packets());
-        self.procedures.acknowledge(self, now, cumulative, Some(sack), packets);
-        if self.is_closed() {
-            return false;
-        }
-        self.procedures.set_window(self, sack.a_rwnd);
-        self.sending.last_sack = Some(now);
-        self.paths[path].sack_arrived(now);
-        if self.acknowledges_suspect(path) {
-            self.trust_again(now, path);
-        }
-        self.note_heard();
-        self.resend_refused_probe();
-        self.abandon_hopeless(now);
-        self.repeat_forward(now);
-        self.advance_shutdown(now);
-        !self.is_closed()
-    }
-
+impl Sender<'_> {
     /// Whether a SACK with the same cumulative TSN ack has overtaken this one, which would look as
     /// if the receiver had reneged (RFC 9260 6.2.1 D iii): what it leaves out would be found lost
     /// by time at once, and count as delivered again with the next SACK. After a round trip without
     /// SACKs none can be that late. A receiver that does renege shows it with the next SACK that
     /// acknowledges more.
-    fn is_overtaken(&self, now: Time, path: PathId, sack: &Sack<'_>) -> bool {
+    pub(super) fn is_overtaken(&self, now: Time, path: PathId, sack: &Sack<'_>) -> bool {
         self.sending.loss.watches_time()
             && self.paths[path].srtt().zip(self.sending.last_sack).is_some_and(|(srtt, last)| {
                 let (cumulative, gaps) = (sack.cumulative_tsn_ack, sack.all_gaps());
@@ -76,7 +28,7 @@ impl Association {
 
     /// Retransmits a window probe once the window has opened, which had no room for it: waiting for
     /// T3-rtx would be in vain. The loss is not a sign of congestion, so no window is cut.
-    fn resend_refused_probe(&mut self) {
+    pub(super) fn resend_refused_probe(&mut self) {
         let Some(tsn) = self.sending.refused_probe() else { return };
         let Some((path, size)) = self.sending.flight.get(tsn).map(|c| (c.path, c.size())) else {
             return;
@@ -118,7 +70,7 @@ impl Association {
         let dormant = self.paths.iter().all(|p| p.state() == PathState::Inactive);
         let mut report = std::mem::take(&mut self.sending.sack.report);
         let ack = Acknowledgement { cumulative, sack, packets };
-        self.sending.apply(now, ack, &mut self.paths, &mut report);
+        self.sending.apply(now, ack, self.paths, &mut report);
         self.stats.reneged += report.reneged.len() as u64;
         for reneged in &report.reneged {
             // RFC 9260 6.3.2 (R4): T3-rtx runs for what is outstanding again.
@@ -158,7 +110,7 @@ impl Association {
             if t.evidence.kinds().any(|(wandered, given_up)| {
                 failover.believes(Doubts { wandered, given_up, dormant })
             }) {
-                self.paths.answered(now, path, &mut self.events);
+                self.paths.answered(now, path, self.events);
                 self.paths[path].end_back_off(now);
             }
             let (rule, p) = (self.config.burst_rule(), &self.paths[path]);
@@ -171,8 +123,8 @@ impl Association {
         self.note_answers(now, &report);
         self.sending.sack.report = report;
         self.tune_send_buffer();
-        self.tell_if_writable();
-        self.tell_if_drained(was_done);
+        self.sending.report_room(self.events);
+        self.sending.report_drained(was_done, self.events);
     }
 
     /// Shows the chunks of a SACK to the rule for windows, as far as it asks for them.
@@ -234,12 +186,5 @@ impl Association {
         let windows = active.map(|p| p.window().cwnd as usize);
         let concurrent = self.sending.is_concurrent();
         self.sending.tune(if concurrent { windows.sum() } else { windows.max().unwrap_or(0) });
-    }
-
-    pub(super) fn tell_if_writable(&mut self) {
-        if self.sending.starved && self.send_room() >= self.sending.writable_room() {
-            self.sending.starved = false;
-            self.events.push_always(Event::Writable);
-        }
     }
 }

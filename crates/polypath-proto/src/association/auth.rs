@@ -1,14 +1,14 @@
 //! Chunk authentication (RFC 4895): which chunks need it, the keys, and the handling of
 //! unauthenticated chunks.
 
-use super::Association;
-use super::transmit::Purpose;
 use crate::auth::{AuthKeys, AuthOffer, Authentication, ChunkTypes, Distrust, KeyError};
 use crate::config::Config;
 use crate::cookie::StateCookie;
-use crate::extension::Extension;
+use crate::handshake::Handshake;
 use crate::ids::PathId;
-use crate::outbox::{Control, OwnedCause};
+use crate::outbox::{Control, Outbox, OwnedCause};
+use crate::shared::Shared;
+use crate::stats::AssociationStats;
 use crate::time::Time;
 use crate::wire::{Auth, Chunk, Packet, chunk_type};
 
@@ -30,78 +30,58 @@ impl Keys {
     pub(super) const fn are_agreed(&self) -> bool {
         self.derived.is_some()
     }
-}
 
-impl Association {
-    /// The endpoint pair shared keys (RFC 4895 6.1).
-    pub const fn auth_keys(&self) -> &AuthKeys {
-        &self.auth.shared
+    /// The endpoint pair shared keys.
+    pub(super) const fn shared(&self) -> &AuthKeys {
+        &self.shared
     }
 
-    /// Changes the endpoint pair shared keys (RFC 6458 8.1.20, 8.3.3, 8.3.4:
-    /// `SCTP_AUTH_ACTIVE_KEY`, `SCTP_AUTH_KEY`, `SCTP_AUTH_DELETE_KEY`). The peer must have a key
-    /// before this side uses it.
-    ///
-    /// # Errors
-    ///
-    /// The error that `change` returns; nothing is changed then.
-    pub fn change_auth_keys(
+    /// Changes the endpoint pair shared keys; `change` fails without an effect.
+    pub(super) fn change(
         &mut self,
         change: impl FnOnce(&mut AuthKeys) -> Result<(), KeyError>,
     ) -> Result<(), KeyError> {
-        let mut keys = self.auth.shared.clone();
+        let mut keys = self.shared.clone();
         change(&mut keys)?;
-        if let Some(auth) = &mut self.auth.derived {
+        if let Some(auth) = &mut self.derived {
             auth.set_keys(&keys);
         }
-        self.auth.shared = keys;
+        self.shared = keys;
         Ok(())
     }
 
-    /// Chunk types that this side accepts only authenticated (`SCTP_LOCAL_AUTH_CHUNKS`); `None` if
-    /// the two sides have not agreed on authentication.
-    pub fn local_auth_chunks(&self) -> Option<ChunkTypes> {
-        self.auth.derived.as_ref().map(|_| self.config.demanded_chunks())
-    }
-
-    /// Chunk types that the peer accepts only authenticated (`SCTP_PEER_AUTH_CHUNKS`).
-    pub fn peer_auth_chunks(&self) -> Option<ChunkTypes> {
-        let auth = self.auth.derived.as_ref()?;
+    /// Chunk types that the peer accepts only authenticated.
+    pub(super) fn peer_chunks(&self) -> Option<ChunkTypes> {
+        let auth = self.derived.as_ref()?;
         let listed: Vec<u8> = (0..=u8::MAX).filter(|ty| auth.wants(*ty)).collect();
         Some(ChunkTypes::authenticated(&listed))
     }
 
-    /// Authentication parameters in this side's INIT or INIT ACK.
-    pub(super) fn auth_offer(&self) -> AuthOffer {
-        let (demands, secret) = (self.config.demanded_chunks(), &self.shared.secret);
-        AuthOffer::ours(demands, secret, self.handshake.local_tag, self.handshake.local_initial_tsn)
+    /// Derives the keys from both sides' parameters; `theirs` is `None` unless both have agreed on
+    /// authentication.
+    pub(super) fn derive(&mut self, ours: &AuthOffer, theirs: Option<&AuthOffer>) {
+        self.derived =
+            theirs.map(|theirs| Box::new(Authentication::new(ours, theirs, &self.shared)));
     }
 
-    /// Derives the keys from both sides' parameters, if both have agreed on authentication.
-    pub(super) fn start_authentication(&mut self, theirs: Option<&AuthOffer>) {
-        let agreed = self.handshake.has(Extension::Authentication);
-        self.auth.derived = theirs.filter(|_| agreed).map(|theirs| {
-            Box::new(Authentication::new(&self.auth_offer(), theirs, &self.auth.shared))
-        });
-    }
-
-    /// Bytes that every packet with DATA needs besides DATA.
+    /// Bytes that every packet with DATA needs for an AUTH chunk.
     pub(super) fn overhead(&self) -> usize {
-        let auth = self.auth.derived.as_ref().filter(|auth| auth.wants_more());
-        self.handshake.extensions.overhead() + auth.map_or(0, |auth| auth.chunk_len())
+        let auth = self.derived.as_ref().filter(|auth| auth.wants_more());
+        auth.map_or(0, |auth| auth.chunk_len())
     }
 
-    /// Bytes to keep free for an AUTH chunk in the next packet.
-    pub(super) fn auth_room(&self, purpose: Purpose) -> usize {
-        let Some(auth) = &self.auth.derived else { return 0 };
-        let wanted = match self.outbox.front() {
+    /// Bytes to keep free for an AUTH chunk in the next packet, whose first control chunk is
+    /// `front`; `alone` if the packet is sent for that chunk.
+    pub(super) fn room(&self, front: Option<&Control>, alone: bool) -> usize {
+        let Some(auth) = &self.derived else { return 0 };
+        let wanted = match front {
             // The packet's size is fixed: reserve room only if its own chunks need it.
-            Some((_, Control::MtuProbe(size, _))) => {
+            Some(Control::MtuProbe(size, _)) => {
                 auth.is_demanded(chunk_type::HEARTBEAT)
                     || (size.is_some() && auth.is_demanded(chunk_type::PAD))
             }
-            Some((_, Control::Asconf(_))) if purpose == Purpose::Control => true,
-            Some((_, Control::CookieEcho)) if auth.is_demanded(chunk_type::COOKIE_ECHO) => true,
+            Some(Control::Asconf(_)) if alone => true,
+            Some(Control::CookieEcho) if auth.is_demanded(chunk_type::COOKIE_ECHO) => true,
             _ => auth.wants_more(),
         };
         if wanted { auth.chunk_len() } else { 0 }
@@ -109,61 +89,72 @@ impl Association {
 
     /// Adds the AUTH chunk to a packet of `len` bytes; returns the new length.
     pub(super) fn authenticate(&self, buf: &mut [u8], len: usize) -> usize {
-        self.auth.derived.as_ref().map_or(len, |auth| auth.authenticate(buf, len))
+        self.derived.as_ref().map_or(len, |auth| auth.authenticate(buf, len))
     }
 
     /// Whether this side accepts such a chunk only authenticated.
-    pub(super) fn demands_auth(&self, ty: u8) -> bool {
-        self.auth.derived.as_ref().is_some_and(|auth| auth.demands(ty))
+    pub(super) fn demand(&self, ty: u8) -> bool {
+        self.derived.as_ref().is_some_and(|auth| auth.demands(ty))
     }
 
     /// Whether the chunks after an AUTH chunk are to be processed; `rest` is the packet from the
-    /// AUTH chunk on.
-    pub(super) fn verify(&mut self, path: Option<PathId>, auth: &Auth<'_>, rest: &[u8]) -> bool {
+    /// AUTH chunk on. An unsupported HMAC is reported on `path`.
+    pub(super) fn verify(
+        &self,
+        path: Option<PathId>,
+        auth: &Auth<'_>,
+        rest: &[u8],
+        outbox: &mut Outbox,
+        stats: &mut AssociationStats,
+    ) -> bool {
         // Without keys this is an unknown chunk, at which processing stops (RFC 9260 3.2).
-        let Some(keys) = &self.auth.derived else { return false };
+        let Some(keys) = &self.derived else { return false };
         match keys.verify(auth, rest) {
             Ok(()) => return true,
             Err(Distrust::Wrong) => {}
             Err(Distrust::UnsupportedHmac(id)) => {
                 if let Some(path) = path {
-                    self.outbox.push_once(path, Control::Error(OwnedCause::UnsupportedHmac(id)));
+                    outbox.push_once(path, Control::Error(OwnedCause::UnsupportedHmac(id)));
                 }
             }
         }
-        self.stats.bad_auth += 1;
+        stats.bad_auth += 1;
         false
     }
 
     /// Whether the packet's second chunk is a COOKIE ECHO while there are no keys yet: both sides
     /// have opened the association at once.
-    pub(super) fn awaits_cookie_behind(&self, packet: &Packet<'_>) -> bool {
-        self.auth.derived.is_none()
-            && self.is_opening()
-            && matches!(packet.chunks().nth(1), Some(Ok(Chunk::CookieEcho(_))))
+    pub(super) fn await_cookie_behind(&self, packet: &Packet<'_>) -> bool {
+        self.derived.is_none() && matches!(packet.chunks().nth(1), Some(Ok(Chunk::CookieEcho(_))))
     }
 
     /// Whether a COOKIE ECHO of the peer, the first chunk of a packet or after an AUTH chunk, is
     /// authenticated as required (RFC 4895 6.3). If the association has no keys yet, they are
     /// derived from the cookie.
     #[inline(never)]
-    pub(crate) fn trusts_cookie_echo(&mut self, now: Time, packet: &Packet<'_>) -> bool {
-        let trusted = if let Some(auth) = &self.auth.derived {
-            trusts(auth, packet)
-        } else {
-            let secret = &self.shared.secret;
-            let verify = |bytes| StateCookie::verify(bytes, secret, &self.config, now);
-            match cookie_of(packet).map(verify) {
-                Some(Ok(cookie)) => {
-                    trusts_stranger(&cookie, &self.config, secret, &self.auth.shared, packet)
-                }
-                // An invalid cookie is rejected later.
-                _ => true,
-            }
-        };
-        self.stats.bad_auth += u64::from(!trusted);
-        trusted
+    pub(super) fn trust_cookie_echo(
+        &self,
+        now: Time,
+        packet: &Packet<'_>,
+        config: &Config,
+        secret: &[u8; 32],
+    ) -> bool {
+        if let Some(auth) = &self.derived {
+            return trusts(auth, packet);
+        }
+        let verify = |bytes| StateCookie::verify(bytes, secret, config, now);
+        match cookie_of(packet).map(verify) {
+            Some(Ok(cookie)) => trusts_stranger(&cookie, config, secret, &self.shared, packet),
+            // An invalid cookie is rejected later.
+            _ => true,
+        }
     }
+}
+
+/// Authentication parameters in this side's INIT or INIT ACK.
+pub(super) fn offer(config: &Config, shared: &Shared, handshake: &Handshake) -> AuthOffer {
+    let (tag, tsn) = (handshake.local_tag, handshake.local_initial_tsn);
+    AuthOffer::ours(config.demanded_chunks(), &shared.secret, tag, tsn)
 }
 
 /// The cookie of a COOKIE ECHO at the head of a packet, after an AUTH chunk or not.

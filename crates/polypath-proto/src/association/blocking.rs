@@ -5,11 +5,11 @@
 //! bandwidth-delay product holds up every transfer, for parts of a round trip; this counts only the
 //! time in which a path is idle.
 
-use super::Association;
+use super::Sender;
 use crate::path::PathState;
 use crate::time::Time;
 
-impl Association {
+impl Sender<'_> {
     /// Called when everything that may be sent now has been sent.
     pub(super) fn note_blocking(&mut self, now: Time) {
         match (self.sending.blocked_since, self.is_blocked()) {
@@ -28,8 +28,10 @@ impl Association {
         let idle = |p: &crate::path::Path| {
             p.state() == PathState::Active && p.in_flight() == 0 && p.lost() == 0
         };
-        self.state.may_send_data()
-            && !self.sending.peer_has_room(self.sending.flight.counted(size + self.data_header()))
+        self.phase.may_send_data
+            && !self
+                .sending
+                .peer_has_room(self.sending.flight.counted(size + self.sending.data_header()))
             && self.paths.iter().any(idle)
     }
 }

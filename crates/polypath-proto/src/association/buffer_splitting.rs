@@ -5,11 +5,11 @@
 //! Paths" (2010), and draft-tuexen-tsvwg-sctp-multipath: with n paths, new data is sent on one
 //! while less than an n-th part of the buffer is outstanding there. usrsctp: sctp_buffer_splitting.
 
-use super::Association;
+use super::Sender;
 use crate::constants::BufferSplitting;
 use crate::path::PathState;
 
-impl Association {
+impl Sender<'_> {
     /// New data is sent on a path only if fewer bytes than this are outstanding there.
     pub(super) fn path_share(&self) -> u32 {
         let splitting = self.config.buffer_splitting();
@@ -19,7 +19,7 @@ impl Association {
         let active = self.paths.iter().filter(|p| p.state() == PathState::Active).count();
         let paths = active.max(1) as u32;
         let sender = &self.sending;
-        let send = self.send_buffer() as u32 / paths;
+        let send = sender.tuning.size() as u32 / paths;
         let receive = sender.peer_rwnd.saturating_add(sender.flight.bytes()) / paths;
         let share = match splitting {
             BufferSplitting::Off => u32::MAX,

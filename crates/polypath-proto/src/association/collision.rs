@@ -229,8 +229,11 @@ impl Association {
         self.paths.set_primary(now, path, &mut self.events);
         self.push_cookie_ack(now, from);
         self.state = State::Established;
-        self.procedures.start_path_management(self, now, true);
-        self.start_mtu_searches(now);
+        {
+            let mut s = sender!(self);
+            s.procedures.start_path_management(&mut s, now, true);
+        }
+        sender!(self).start_mtu_searches(now);
         if self.wants_shutdown {
             self.begin_shutdown(now);
         }
@@ -286,7 +289,7 @@ impl Association {
         if !self.state.is_synchronised() {
             self.outbox.clear();
             if let Some(path) = self.init_ack_path(now, cookie, from) {
-                self.confirm(now, path);
+                sender!(self).confirm(now, path);
             }
             self.become_established(now, false);
         }
@@ -301,8 +304,8 @@ impl Association {
         else {
             return;
         };
-        self.hear_from(path, &from);
-        self.acknowledge_cookie(now, path);
+        sender!(self).adopt_source(path, &from);
+        sender!(self).acknowledge_cookie(now, path);
     }
 
     /// Adopts the peer's addresses from the INIT that the cookie was made for, and removes other
@@ -327,10 +330,10 @@ impl Association {
         }
         self.peer_knows(cookie.local);
         self.peer_knows(from.local.ip());
-        self.set_peer_addresses(now, &cookie.addresses, from.remote.port());
+        sender!(self).set_peer_addresses(now, &cookie.addresses, from.remote.port());
         self.handshake.peer_lists_none = cookie.addresses.len() == 1;
         if let Some(path) = confirmed {
-            self.confirm(now, path);
+            sender!(self).confirm(now, path);
         }
         Some(path)
     }
@@ -347,7 +350,7 @@ impl Association {
         if remote.ip() == from.remote.ip() {
             return self.path_to(now, from.local.ip(), from.remote);
         }
-        if self.is_here(cookie.local) {
+        if self.shared.has_address(cookie.local) {
             return self.path_to(now, cookie.local, remote);
         }
         let config = &self.shared.config;
@@ -358,8 +361,9 @@ impl Association {
     /// The path to a remote address; adds one from this local address if there is none yet.
     fn path_to(&mut self, now: Time, local: IpAddr, remote: SocketAddr) -> Option<PathId> {
         let from = FourTuple { local: SocketAddr::new(local, 0), remote };
-        let path = self.paths.path_for(&from).or_else(|| self.add_path(now, local, remote))?;
-        self.hear_from(path, &from);
+        let path =
+            self.paths.path_for(&from).or_else(|| sender!(self).add_path(now, local, remote))?;
+        sender!(self).adopt_source(path, &from);
         Some(path)
     }
 

@@ -1,7 +1,7 @@
 //! Calls of the congestion controller: reports to it, and the windows and pacing rates that it
 //! returns.
 
-use super::Association;
+use super::Sender;
 use crate::ids::{PathId, Tsn};
 use crate::path::{Repair, Window};
 use crate::policy::CongestionController;
@@ -13,7 +13,7 @@ use crate::time::Time;
 /// A controller that asks to be called at once is called after this time.
 const LEAST_WAIT: std::time::Duration = std::time::Duration::from_millis(1);
 
-impl Association {
+impl Sender<'_> {
     /// Calls the controller for a path, and adopts the window that it returns. A window holds at
     /// least one chunk.
     pub(super) fn control(
@@ -115,10 +115,12 @@ impl Association {
         if !needs.beyond_acknowledgements() {
             return;
         }
-        let waits = self.state.may_send_data() && !self.sending.is_idle();
+        let waits = self.phase.may_send_data && !self.sending.is_idle();
         // Data that waits for its retransmission or for the peer is not the application's fault.
         let unused = needs.delivery_samples
-            && (!waits || (!self.sending.flight.has_lost() && self.next_new_size().is_some()));
+            && (!waits
+                || (!self.sending.flight.has_lost()
+                    && self.sending.next_new_chunk_size(self.paths).is_some()));
         for path in self.paths.ids() {
             let wake = if needs.wakes { self.sending.congestion.wake_at(path) } else { None };
             let wake = wake.map(|at| if at > now { at } else { now + LEAST_WAIT });

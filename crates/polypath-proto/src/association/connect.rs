@@ -1,21 +1,30 @@
 //! INIT, INIT ACK, COOKIE ECHO, COOKIE ACK: the side that opens the association (RFC 9260 5.1).
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::Association;
+use super::addresses::Addresses;
+use super::ecn::Marks;
+use super::reconfig::Reconfig;
 use super::state::{CookieEchoed, CookieWait, State};
-use super::transmit::Purpose;
+use super::{Association, auth};
+use crate::auth::AuthOffer;
 use crate::event::{CloseReason, Event};
+use crate::extension::{Extension, Extensions};
 use crate::ids::{PathId, Tsn};
 use crate::init::{self, InitError};
 use crate::outbox::{Control, OwnedCause};
 use crate::path::PathState;
 use crate::paths::HEARTBEAT_CHUNK_LEN;
+use crate::policy::ack::DELAYED;
+use crate::policy::congestion::NewPath;
+use crate::policy::entry::Needs;
 use crate::policy::retransmission::LossCause;
+use crate::policy::rtt_sampling::KARN;
 use crate::reply::abort_packet;
-use crate::send::Fate;
+use crate::send::{Fate, Stamps};
 use crate::time::Time;
 use crate::transmit::FourTuple;
 use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Init};
@@ -70,19 +79,19 @@ impl Association {
             self.config.inbound_streams().min(init.outbound_streams),
         );
         self.start_receiving(init.initial_tsn, init.a_rwnd);
-        self.hear_from(path, &from);
+        sender!(self).adopt_source(path, &from);
         if parameters.lists_addresses {
             let remote = self.paths[self.paths.primary()].remote().ip();
             if !parameters.addresses.contains(&remote) {
                 self.paths.set_primary(now, path, &mut self.events);
             }
             // RFC 9260 5.1.2 C.
-            self.set_peer_addresses(now, &parameters.addresses, from.remote.port());
+            sender!(self).set_peer_addresses(now, &parameters.addresses, from.remote.port());
         } else {
             // RFC 9260 5.1.2 A would leave only the source address. But a peer that is bound to an
             // unspecified address, or behind a NAT, lists none: keep the addresses that the
             // application passed. They carry no data before they have answered a HEARTBEAT.
-            self.learn_addresses(now, &parameters.addresses, from.remote.port());
+            sender!(self).learn_addresses(now, &parameters.addresses, from.remote.port());
         }
         // RFC 9260 5.1.4: "it MUST immediately send a COOKIE ECHO chunk to its peer with the
         // received State Cookie". It goes to the source of the INIT ACK.
@@ -131,7 +140,7 @@ impl Association {
             p.data_lost(size);
             p.drop_rtt_probe(tsn);
             p.stop_t3();
-            self.grant_allowance(path);
+            sender!(self).grant_allowance(path);
         }
     }
 
@@ -197,8 +206,8 @@ impl Association {
         self.sending.set_window(a_rwnd);
         self.sending.retransmission.learn_peer_buffer(a_rwnd);
         // Chunks of at most half a small buffer leave it room to work with.
-        self.sending.window_payload = a_rwnd as usize / 2 - self.data_header();
-        self.update_largest_payload();
+        self.sending.window_payload = a_rwnd as usize / 2 - self.sending.data_header();
+        self.sending.fit(&self.paths);
     }
 
     /// Processes a COOKIE ACK: the association is established (RFC 9260 5.1 E).
@@ -208,7 +217,7 @@ impl Association {
         self.handshake.round_trip = Some(now.since(echoed.since));
         self.outbox.clear();
         // RFC 9260 5.4: the COOKIE ACK answers the COOKIE ECHO sent on this path.
-        self.confirm(now, path);
+        sender!(self).confirm(now, path);
         self.become_established(now, false);
     }
 
@@ -289,7 +298,89 @@ impl Association {
             State::CookieEchoed(echoed) => echoed.cookie.len().next_multiple_of(4),
             _ => 0,
         };
-        let room = self.auth_room(Purpose::Control);
+        let room = self.auth_room(true);
         COMMON_HEADER_LEN + room + CHUNK_HEADER_LEN + cookie + HEARTBEAT_CHUNK_LEN
+    }
+
+    /// Adopts the extensions and the adaptation code point of the handshake. Nothing that depends
+    /// on them has been sent yet.
+    pub(super) fn agree_on(
+        &mut self,
+        extensions: Extensions,
+        auth: Option<&AuthOffer>,
+        adaptation_layer: Option<u32>,
+    ) {
+        self.handshake.peer_adaptation_layer = adaptation_layer;
+        self.drop_reconfig();
+        self.handshake.extensions = extensions;
+        let authenticates = extensions.contains(Extension::Authentication);
+        let ours = auth::offer(&self.config, &self.shared, &self.handshake);
+        self.auth.derive(&ours, auth.filter(|_| authenticates));
+        self.marks = Marks::default();
+        self.sending.stamps = Stamps::default();
+        let setup = self.config.setup();
+        let agreed = |needs: Needs| needs.extension.is_none_or(|e| extensions.contains(e));
+        let (sampling, ack) = (self.config.rtt_sampling(), self.config.ack());
+        self.sending.rtt_sampling =
+            if agreed(sampling.needs) { sampling.make(&setup) } else { KARN.make(&setup) };
+        self.receiving.ack_policy =
+            if agreed(ack.needs) { ack.make(&setup) } else { DELAYED.make(&setup) };
+        self.sending.queue.interleave(extensions.contains(Extension::Interleaving));
+        let overhead = extensions.overhead() + self.auth.overhead();
+        self.paths.overhead = overhead;
+        let (now, congestion) = (self.now, &mut self.sending.congestion);
+        for path in self.paths.iter_mut() {
+            let id = path.id();
+            path.reserve(overhead, |max_chunk, ssthresh, remote| {
+                congestion.initial(&NewPath::new(now, id, (max_chunk, ssthresh, remote)))
+            });
+        }
+        self.sending.fit(&self.paths);
+    }
+
+    /// Initialises the state of reconfiguration from both initial TSNs (RFC 6525 4.1).
+    pub(super) fn start_reconfig(&mut self, peer_initial: Tsn) {
+        let agreed = self.handshake.has(Extension::StreamReconfiguration);
+        let initial = self.handshake.local_initial_tsn;
+        self.reconfig = agreed.then(|| Box::new(Reconfig::new(initial, peer_initial)));
+    }
+
+    /// Drops the state of reconfiguration when the association ends or restarts, and releases the
+    /// data that waited for a reset.
+    pub(super) fn drop_reconfig(&mut self) {
+        self.reconfig = None;
+        self.sending.response_len = 0;
+        self.sending.fit(&self.paths);
+        self.sending.queue.release();
+    }
+
+    /// Initialises the state of address changes from both initial TSNs (RFC 5061 5.1 A2).
+    pub(super) fn start_addresses(&mut self, peer_initial: Tsn) {
+        if !self.handshake.has(Extension::DynamicAddresses) {
+            self.addresses = None;
+            self.paths.locals = None;
+        } else if !self.paths.is_empty() {
+            // The accepting side calls this again once it has its paths.
+            let addresses =
+                Addresses::begin(&mut self.paths, &self.shared, &self.handshake, peer_initial);
+            self.addresses = Some(Box::new(addresses));
+        }
+    }
+
+    /// Records a local address that the peer has sent to, listed or not.
+    pub(super) fn peer_knows(&mut self, local: IpAddr) {
+        if let Some(addresses) = &mut self.addresses {
+            addresses.peer_knows(&mut self.paths, local);
+        }
+    }
+
+    /// The handshake is complete: adopts new addresses that arrived during it, and announces them.
+    pub(super) fn take_shared(&mut self, now: Time) {
+        if let Some(shared) = self.handshake.shared_later.take() {
+            self.shared = shared;
+        }
+        if let Some(addresses) = &mut self.addresses {
+            addresses.advance(&mut sender!(self), now);
+        }
     }
 }

@@ -4,59 +4,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::Association;
-use super::transmit::Purpose;
+use super::Sender;
 use crate::constants::PathConfirmation;
-use crate::error::PathError;
 use crate::ids::PathId;
 use crate::outbox::Control;
-use crate::path::{PacketPair, Path, PathState};
-use crate::paths::{HeartbeatKind, INFO_LEN};
+use crate::path::{Path, PathState};
+use crate::paths::HeartbeatKind;
 use crate::policy::failover::PathErrorKind;
 use crate::time::Time;
-use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN};
 
-impl Association {
-    /// Sends a HEARTBEAT on this path now, for a new sample of its round-trip time (RFC 9260
-    /// 11.1.10, REQUESTHEARTBEAT).
-    ///
-    /// # Errors
-    ///
-    /// There is no such path, or the association is not established.
-    pub fn request_heartbeat(&mut self, now: Time, path: PathId) -> Result<(), PathError> {
-        let p = self.paths.get(path).ok_or(PathError::NoSuchPath(path))?;
-        if p.state() == PathState::Removed {
-            return Err(PathError::NoSuchPath(path));
-        }
-        if !self.state.is_synchronised() || self.is_untold(path) {
-            return Err(PathError::NotEstablished);
-        }
-        self.send_heartbeat(now, path);
-        Ok(())
-    }
-
-    /// Like [`request_heartbeat`](Self::request_heartbeat), in an IP packet of `packet` bytes. An
-    /// answer (`heartbeats_acked` of the path) shows that packets of this size are delivered in
-    /// both directions. Sizes larger than the path MTU or smaller than a HEARTBEAT are clamped.
-    ///
-    /// # Errors
-    ///
-    /// There is no such path, or the association is not established.
-    pub fn probe(&mut self, now: Time, path: PathId, packet: u16) -> Result<(), PathError> {
-        let p = self.paths.get(path).ok_or(PathError::NoSuchPath(path))?;
-        if p.state() == PathState::Removed {
-            return Err(PathError::NoSuchPath(path));
-        }
-        if !self.state.is_synchronised() || self.is_untold(path) {
-            return Err(PathError::NotEstablished);
-        }
-        let below = p.headers();
-        let size = usize::from(packet).saturating_sub(below).clamp(64, p.max_packet());
-        self.note_heartbeat(now, path);
-        self.outbox.push(path, Control::Probe(size));
-        Ok(())
-    }
-
+impl Sender<'_> {
     /// A HEARTBEAT on this path has been requested.
     pub(super) fn note_heartbeat(&mut self, now: Time, path: PathId) {
         self.paths[path].heartbeat_sent(now);
@@ -112,7 +69,7 @@ impl Association {
             p.state() != PathState::Removed
                 && !p.has_answered()
                 && p.error_count() <= p.path_max_retrans()
-                && !self.is_untold(p.id())
+                && !self.paths.is_unannounced(p.id(), self.shared)
         };
         if self.paths.awaited && !self.paths.iter().any(waits) {
             self.paths.awaited = false;
@@ -120,27 +77,28 @@ impl Association {
         }
     }
 
-    /// Processes the expiry of a path's heartbeat timer.
-    pub(super) fn handle_heartbeat_timer(&mut self, now: Time, path: PathId) {
+    /// Processes the expiry of a path's heartbeat timer. True if the heartbeat period of a
+    /// confirmed path is over.
+    pub(super) fn handle_heartbeat_timer(&mut self, now: Time, path: PathId) -> bool {
         let p = &mut self.paths[path];
         if let Some(deadline) = p.heartbeat_deadline() {
             // The last HEARTBEAT is still outstanding: send the next one when it counts as lost.
-            return p.schedule_heartbeat(Some(deadline));
+            p.schedule_heartbeat(Some(deadline));
+            return false;
         }
         if p.state() == PathState::Unconfirmed {
-            return self.verify_address(now, path);
+            self.verify_address(now, path);
+            return false;
         }
         let idle = p.is_idle_since(now - p.heartbeat_period());
         if self.paths.awaited || self.paths.probes_after_period(path, idle) {
             self.send_heartbeat(now, path);
         }
         self.procedures.schedule_heartbeat(self, now, path);
-        // Free spare receive memory here: rarely enough for an association that receives, and soon
-        // enough for one that no longer does.
-        self.receiving.give_back(now);
         if idle {
             self.sending.give_back();
         }
+        true
     }
 
     /// Probes an unconfirmed path (RFC 9260 5.4), now or when HB.Max.Burst allows it, the one that
@@ -196,7 +154,7 @@ impl Association {
     /// is (RFC 9260 5.4). Probes the path, even if its probes have been exhausted.
     pub(super) fn verify_source(&mut self, now: Time, path: PathId) {
         let verifies = self.procedures.verifies_addresses();
-        if !verifies || !self.state.may_send_data() || self.is_untold(path) {
+        if !verifies || !self.phase.may_send_data || self.paths.is_unannounced(path, self.shared) {
             return;
         }
         let p = &mut self.paths[path];
@@ -238,7 +196,7 @@ impl Association {
             self.procedures.handle_heartbeat_timeout(self, now, path);
         }
         let asked = self.paths.probes_after_timeout(path) || self.probes_at_once(path);
-        if self.is_closed() || !asked {
+        if self.is_over() || !asked {
             return;
         }
         self.paths[path].heartbeat_sent(now);
@@ -254,7 +212,7 @@ impl Association {
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
         self.note_heartbeat(now, path);
         let paired = self.config.retransmission().needs.pair_bandwidth
-            && self.procedures.may_pair_heartbeats(self, now, path);
+            && self.procedures.may_pair_heartbeats(self.paths, now, path);
         if paired {
             self.paths[path].pair_sent(now);
             self.outbox.push(path, Control::PairedHeartbeat { second: false });
@@ -264,27 +222,11 @@ impl Association {
         }
     }
 
-    /// Information of a HEARTBEAT on `path` that is requested now.
-    pub(super) fn heartbeat_info(&self, path: PathId) -> [u8; INFO_LEN] {
-        self.paths.heartbeat_info.write(HeartbeatKind::Plain, path, self.now)
-    }
-
-    /// Information of a HEARTBEAT of a packet pair, padded to the path's largest packet.
-    pub(super) fn paired_heartbeat_info(&self, path: PathId, second: bool) -> Vec<u8> {
-        let sent = if second { PacketPair::mark(self.now) } else { self.now };
-        let taken = COMMON_HEADER_LEN + 2 * CHUNK_HEADER_LEN + self.auth_room(Purpose::Control);
-        let room = self.paths[path].max_packet() - taken;
-        let info = self.paths.heartbeat_info.write(HeartbeatKind::Plain, path, sent);
-        let mut info = info.to_vec();
-        info.resize(room.max(INFO_LEN), 0);
-        info
-    }
-
     /// RFC 9260 8.3: returns the peer's HEARTBEAT on the path it arrived on, "together with any
     /// other received TLVs, copied unchanged". Not before the COOKIE ACK: until then the sender of
     /// the COOKIE ECHO "MUST NOT send any other packets to the peer" (5.1 C).
     pub(super) fn handle_heartbeat(&mut self, path: PathId, parameters: &[u8]) {
-        if self.state.is_synchronised() {
+        if self.phase.synchronised {
             self.outbox.push(path, Control::HeartbeatAck(Bytes::copy_from_slice(parameters)));
         }
     }
@@ -309,7 +251,7 @@ impl Association {
         self.paths[path].sample_rtt(rtt);
         let was = self.paths[path].state();
         self.confirm(now, path);
-        self.paths.answered(now, path, &mut self.events);
+        self.paths.answered(now, path, self.events);
         if was == PathState::PotentiallyFailed {
             self.restart_window(path);
         }
@@ -344,7 +286,7 @@ impl Association {
             self.count_error(now, path, PathErrorKind::HeartbeatTimeout);
             if self.paths.awaited {
                 self.paths[path].schedule_heartbeat(Some(now));
-            } else if !self.is_closed() && self.probes_at_once(path) {
+            } else if !self.is_over() && self.probes_at_once(path) {
                 self.send_heartbeat(now, path);
             }
         }

@@ -7,9 +7,7 @@ use std::net::IpAddr;
 
 use super::Association;
 use super::state::State;
-use crate::event::{CloseReason, Event};
-use crate::ids::PathId;
-use crate::path::PathState;
+use crate::event::CloseReason;
 use crate::shared::{Encapsulation, Quoted, Unreachable};
 use crate::time::Time;
 use crate::transmit::FourTuple;
@@ -32,7 +30,9 @@ impl Association {
         }
         let udp = matches!(self.shared.config.encapsulation, Encapsulation::Udp { .. });
         let words = match what {
-            Unreachable::TooBig { mtu } => return self.handle_too_big(now, from.remote.ip(), mtu),
+            Unreachable::TooBig { mtu } => {
+                return sender!(self).handle_too_big(now, from.remote.ip(), mtu);
+            }
             // RFC 9260 10 (ICMP3): ignored. RFC 6951 5.5: over UDP it is a protocol unreachable.
             Unreachable::Port if !udp => return,
             Unreachable::Port => "nothing listens on that UDP port",
@@ -48,7 +48,7 @@ impl Association {
             // 6951 5.5 is a SHOULD: a firewall that rejects the packets of one path ends that path,
             // not the association.
             (_, Some(Quoted { init: None, .. })) if what == Unreachable::Port => {
-                let left = self.leave_refused_path(from);
+                let left = sender!(self).leave_refused_path(from);
                 if !left {
                     self.handle_reflected_abort(from, CloseReason::Unreachable { what: words });
                 }
@@ -58,7 +58,7 @@ impl Association {
             // away from silent paths does so now, and probes the path.
             _ => {
                 if let Some(path) = self.paths.path_for(from) {
-                    self.leave_unreachable(now, path);
+                    sender!(self).leave_unreachable(now, path);
                 }
             }
         }
@@ -91,23 +91,5 @@ impl Association {
             return self.become_closed(CloseReason::Unreachable { what });
         }
         self.handle_t1(now);
-    }
-
-    /// Gives up the path that a refused packet was sent on; false if no other one works.
-    fn leave_refused_path(&mut self, from: &FourTuple) -> bool {
-        let Some(path) = self.paths.path_for(from) else { return true };
-        if !self.paths.another_is_active(path) {
-            return false;
-        }
-        self.give_up_refused(path);
-        true
-    }
-
-    /// Gives up a path on which the peer does not know the association.
-    pub(super) fn give_up_refused(&mut self, path: PathId) {
-        if self.paths.may_carry(path) {
-            self.paths.set_state(self.now, path, PathState::Inactive, &mut self.events);
-        }
-        self.events.push(Event::PathRefused { path });
     }
 }

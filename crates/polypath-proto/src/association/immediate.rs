@@ -6,11 +6,10 @@
 //! 9260 6.2), so windows matter only if the current packet is the only one in flight: a request in
 //! every full window would double the SACKs of a bulk transfer without benefit.
 
-use super::Association;
-use super::state::State;
+use super::Sender;
 use crate::ids::PathId;
 
-impl Association {
+impl Sender<'_> {
     /// Called when a packet is begun.
     pub(super) fn note_alone(&mut self) {
         let asks = self.procedures.asks_for_sacks();
@@ -22,7 +21,7 @@ impl Association {
     /// and is no longer queued.
     pub(super) fn stands_still_after(&self, path: PathId, size: u32) -> bool {
         let waits = !self.sending.is_idle();
-        if !waits && matches!(self.state, State::ShutdownPending) {
+        if !waits && self.phase.shutdown_pending {
             // RFC 9260 9.2: SHUTDOWN waits for the acknowledgement.
             return self.procedures.asks_for_sacks();
         }
@@ -31,7 +30,7 @@ impl Association {
         }
         if !waits {
             // The application waits for room in the send buffer.
-            return self.send_room() == 0;
+            return self.sending.room_beside(self.events) == 0;
         }
         let path = &self.paths[path];
         let left = self.sending.peer_rwnd.saturating_sub(size);

@@ -92,7 +92,8 @@ impl Association {
         // Without a confirmed path, probes or an ASCONF must confirm one or end the association.
         let alone = self.procedures.verifies_addresses() && !self.paths.any_may_carry();
         let asks = |p: &Path| p.heartbeat_due().is_some() || p.heartbeat_deadline().is_some();
-        let waits = self.addresses_timeout().is_some() || self.paths.iter().any(asks);
+        let waits = self.addresses.as_ref().is_some_and(|a| a.next_timeout().is_some())
+            || self.paths.iter().any(asks);
         if alive && alone && !waits {
             return Err("no path is confirmed, and none is probed".into());
         }
@@ -119,7 +120,7 @@ impl Association {
         let may_send = self.state.may_send_data() && confirmed && strict;
         let held = self.paths.iter().any(Path::awaits_release);
         let probe = matches!(sender.probe, WindowProbe::At(_));
-        let timer = probe || held || self.forward_timer().is_some();
+        let timer = probe || held || sender.forward.is_some();
         if may_send && settled && waits && sender.flight.bytes() == 0 && !timer {
             return Err(format!("data waits and nothing is in flight, but {:?}", sender.probe));
         }

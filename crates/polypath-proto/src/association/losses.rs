@@ -1,6 +1,6 @@
 //! Losses that SACKs show, and their consequences (RFC 9260 7.2.4).
 
-use super::Association;
+use super::Sender;
 use crate::ids::{PathId, Tsn};
 use crate::policy::congestion::Congestion;
 use crate::policy::loss::SackView;
@@ -8,7 +8,7 @@ use crate::policy::retransmission::LossCause;
 use crate::send::Sending;
 use crate::time::Time;
 
-impl Association {
+impl Sender<'_> {
     /// Counts missing reports, and marks the chunks that they find lost for fast retransmission
     /// (RFC 9260 7.2.4).
     pub(super) fn count_missing_reports(&mut self, now: Time, view: &SackView<'_>) {

@@ -1,38 +1,85 @@
-//! An association: owns its parts and dispatches received chunks to them.
+//! An association: holds its owners, and dispatches packets, timers and calls to them.
 //!
-//! Each procedure of RFC 9260 has its own submodule: [`connect`] (5.1), [`collision`] (5.2),
-//! [`paths`] (5.4, 8.1, 8.2), [`data`] (6.2), [`acknowledge`] (6.2.1, 7.2), [`transmit`] (6.1,
-//! 6.10), [`timers`] (6.3.3), [`heartbeat`] (8.3), [`shutdown`] (9), [`icmp`] (10). [`mtu`]
-//! searches for the paths' largest packets; [`measure`] and [`reconfig`] implement extensions that
-//! both sides may agree on.
+//! Each piece of state has an owner, and each procedure is a method of the owner whose state it
+//! changes. Procedures that concern both the data to send and the paths are methods of [`Sender`],
+//! those that concern received data of [`Receiver`]: views that borrow some of the association's
+//! fields. Only the files of this list see the association itself: [`calls`] (the application),
+//! [`received`] (packets), [`transmit`] (building packets), [`timers`], [`icmp`], [`invariants`],
+//! and the transitions of its state, [`state`], [`connect`] (RFC 9260 5.1), [`collision`] (5.2) and
+//! [`shutdown`] (9). `scripts/check-layers.py` has the list.
+//!
+//! The data to send: [`choose`] (6.1), [`write`] (6.1, 6.10), [`acknowledge`] (6.2.1), [`losses`]
+//! and [`congestion`] (7.2), [`recovery`] (RFC 8985), [`t3`] (6.3.3), [`abandon`]. The paths:
+//! [`paths`] (5.4, 8.1, 8.2), [`heartbeat`] (8.3), [`silence`], [`mtu`]. Received data: [`data`]
+//! (6.2), [`interleave`], [`forward`], [`nr_sack`]. Extensions with state: [`auth`], [`addresses`],
+//! [`reconfig`], [`ecn`].
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::budget;
 use crate::config::Config;
 use crate::cookie::StateCookie;
 use crate::error::{ConnectError, SendError};
 use crate::event::{CloseReason, Event, Message, Received};
 use crate::events::Events;
-use crate::extension::Extension;
+use crate::extension::{Extension, Extensions};
 use crate::handshake::Handshake;
 use crate::ids::{AssociationId, PathId, Ppid, StreamId, Tsn, VerificationTag};
 use crate::outbox::Outbox;
-use crate::path::{Path, PathState};
+use crate::path::Path;
 use crate::paths::Paths;
 use crate::receive::Receiving;
-use crate::reliability::Reliability;
-use crate::reply::words;
 use crate::rng::{Rng, Secret};
 use crate::send::Sending;
 use crate::shared::{Remote, Shared};
 use crate::stats::AssociationStats;
 use crate::time::Time;
-use crate::transmit::{Ecn, FourTuple};
-use crate::wire::{Action, Cause, Chunk, ChunkError, Packet, chunk_type};
+use crate::transmit::FourTuple;
+
+/// Borrows the sending half of an association, and leaves its other fields free.
+macro_rules! sender {
+    ($a:expr) => {
+        $crate::association::Sender {
+            now: $a.now,
+            config: &$a.config,
+            shared: &$a.shared,
+            procedures: $a.procedures,
+            side: &mut $a.side,
+            agreed: $a.handshake.extensions,
+            phase: $a.state.phase(),
+            paths: &mut $a.paths,
+            sending: &mut $a.sending,
+            outbox: &mut $a.outbox,
+            events: &mut $a.events,
+            stats: &mut $a.stats,
+            rng: &mut $a.rng,
+        }
+    };
+}
+
+/// Borrows the receiving half of an association, and leaves its other fields free.
+macro_rules! receiver {
+    ($a:expr) => {
+        $crate::association::Receiver {
+            procedures: $a.procedures,
+            agreed: $a.handshake.extensions,
+            may_receive_data: $a.state.may_receive_data(),
+            synchronised: $a.state.is_synchronised(),
+            receiving: &mut $a.receiving,
+            paths: &mut $a.paths,
+            marks: &mut $a.marks,
+            reconfig: $a.reconfig.as_deref(),
+            outbox: &mut $a.outbox,
+            events: &mut $a.events,
+            stats: &mut $a.stats,
+        }
+    };
+}
+
+#[macro_use]
+mod reconfig;
 
 mod abandon;
 mod acknowledge;
@@ -40,6 +87,8 @@ mod addresses;
 mod auth;
 mod blocking;
 mod buffer_splitting;
+mod calls;
+mod choose;
 mod collision;
 mod congestion;
 mod connect;
@@ -57,24 +106,25 @@ mod mtu;
 mod nr_sack;
 mod paths;
 pub mod procedures;
-mod reconfig;
+mod received;
 mod recovery;
 mod shutdown;
 mod silence;
 mod state;
 mod stranded;
+mod t3;
 mod timers;
 mod transmit;
+mod write;
 
 pub(crate) use auth::trusts_stranger;
+use ecn::Marks;
 pub use invariants::Budget;
-pub(crate) use procedures::{SENDERS, Sender};
+pub(crate) use procedures::{SENDERS, SenderModel};
 use procedures::{SenderProcedures, Side};
+use reconfig::Reconfig;
 pub use reconfig::{AcceptedRequests, StreamReset};
 use state::{CookieWait, State};
-
-/// Most SACKs processed in one packet.
-const MOST_SACKS: u32 = 1;
 
 /// One association with a peer, over all paths between the two.
 #[derive(Debug)]
@@ -93,10 +143,10 @@ pub struct Association {
     events: Events,
     stats: AssociationStats,
     rng: Rng,
-    reconfig: Option<Box<reconfig::Reconfig>>,
+    reconfig: Option<Box<Reconfig>>,
     auth: auth::Keys,
     addresses: Option<Box<addresses::Addresses>>,
-    marks: ecn::Marks,
+    marks: Marks,
     procedures: &'static dyn SenderProcedures,
     side: Box<dyn Side>,
 }
@@ -138,7 +188,7 @@ impl Association {
             reconfig: None,
             auth: auth::Keys::new(shared.config.auth_keys.clone()),
             addresses: None,
-            marks: ecn::Marks::default(),
+            marks: Marks::default(),
             procedures,
             side: procedures.side(),
             shared,
@@ -164,12 +214,12 @@ impl Association {
             let locals = &a.shared.config.addresses;
             let by_route = || a.shared.config.routes.local_for(ip, index, locals);
             if let Some(local) = remote.local.or_else(by_route) {
-                a.add_path(now, local, remote.address);
+                sender!(a).add_path(now, local, remote.address);
             }
         }
         if a.config.full_mesh() {
             for remote in remotes {
-                a.learn_addresses(now, &[remote.address.ip()], remote.address.port());
+                sender!(a).learn_addresses(now, &[remote.address.ip()], remote.address.port());
             }
         }
         if a.paths.is_empty() {
@@ -242,111 +292,12 @@ impl Association {
         }
     }
 
-    /// Streams that this side may send on; the agreed number once the association is established.
-    pub const fn outbound_streams(&self) -> u16 {
-        self.handshake.outbound_streams
-    }
-
-    /// Streams that the peer may send on.
-    pub const fn inbound_streams(&self) -> u16 {
-        self.handshake.inbound_streams
-    }
-
-    /// The adaptation code point in the peer's INIT or INIT ACK; `None` without one (RFC 5061
-    /// 4.2.6; `SCTP_ADAPTATION_INDICATION` of RFC 6458 6.1.6). It may change with
-    /// [`Event::Restarted`].
-    pub const fn peer_adaptation_layer(&self) -> Option<u32> {
-        self.handshake.peer_adaptation_layer
-    }
-
-    /// Free bytes of the peer's receive buffer, as far as this side can compute.
-    pub const fn peer_rwnd(&self) -> u32 {
-        self.sending.peer_rwnd
-    }
-
-    /// Payload bytes given to `send` that the peer has not yet acknowledged.
-    pub const fn buffered(&self) -> usize {
-        self.sending.buffered
-    }
-
-    /// Payload bytes given to `send` that have not been sent yet.
-    pub const fn unsent(&self) -> usize {
-        self.sending.queue.bytes()
-    }
-
-    /// Payload bytes that the send buffer still accepts. Small messages take up more, because their
-    /// bookkeeping is memory too, and so are events that wait to be polled.
-    pub fn send_room(&self) -> usize {
-        self.sending.room().saturating_sub(self.events.memory())
-    }
-
-    /// Current size of the send buffer in bytes.
-    pub const fn send_buffer(&self) -> usize {
-        self.sending.tuning.size()
-    }
-
-    /// Current size of the receive buffer in bytes.
-    pub const fn receive_buffer(&self) -> usize {
-        self.receiving.size()
-    }
-
-    /// Puts a message into the send buffer (RFC 9260 11.1.5, SEND); its bytes are not copied. A
-    /// message larger than the remaining room is accepted if there is any room.
-    ///
-    /// # Errors
-    ///
-    /// See [`SendError`]; the message was not accepted.
-    pub fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
-        self.now = now;
-        if self.wants_shutdown || !(matches!(self.state, State::Established) || self.is_opening()) {
-            return Err(SendError::Closed);
-        }
-        let (size, max) = (message.payload.len(), self.config.max_message_size() as usize);
-        if size == 0 {
-            return Err(SendError::Empty);
-        }
-        if size > max {
-            return Err(SendError::TooLarge { size, max });
-        }
-        if message.stream.0 >= self.handshake.outbound_streams {
-            return Err(SendError::NoSuchStream {
-                stream: message.stream,
-                streams: self.handshake.outbound_streams,
-            });
-        }
-        if let Reliability::Priority(priority) = message.reliability
-            && self.may_abandon()
-        {
-            self.make_send_room(now, size, priority);
-        }
-        if self.send_room() == 0 {
-            self.sending.starved = true;
-            return Err(SendError::WouldBlock);
-        }
-        self.procedures.on_message(self);
-        self.resume_paths(now);
-        if self.sending.flight.bytes() == 0 {
-            // After a pause the burst is counted from zero bytes in flight (RFC 9260 6.1 D).
-            self.new_burst();
-        }
-        self.sending.buffered += size;
-        self.sending.largest_message = self.sending.largest_message.max(size);
-        self.sending.unreliable |= self.sending.queue.push(now, message);
-        self.stats.messages_sent += 1;
-        Ok(())
-    }
-
-    /// One stream, for sending and receiving.
-    pub const fn stream(&mut self, id: StreamId) -> StreamMut<'_> {
-        StreamMut { association: self, id }
-    }
-
     /// The next event. Call it until it returns `None`, after every other call.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop();
         if self.sending.starved {
             // Queued events count towards the send buffer.
-            self.tell_if_writable();
+            self.sending.report_room(&mut self.events);
         }
         event
     }
@@ -379,256 +330,77 @@ impl Association {
     pub(crate) fn has_last_words(&self) -> bool {
         !self.outbox.is_silent()
     }
+}
 
-    /// Processes a packet with this association's verification tag (RFC 9260 8.5), of which `done`
-    /// chunks have been processed.
-    pub(crate) fn handle_packet(
-        &mut self,
-        now: Time,
-        from: FourTuple,
-        ecn: Ecn,
-        packet: &Packet<'_>,
-        done: usize,
-    ) {
-        self.now = now;
-        if self.is_closed() {
-            self.stats.dropped += 1;
-            return;
-        }
-        let known =
-            self.paths.path_for(&from).or_else(|| self.learn_from_heartbeat(now, &from, packet));
-        let Some(path) = known.or_else(|| self.path_of_init_ack(packet)) else {
-            let taken = done == 0 && self.handle_from_nowhere(now, from, packet);
-            self.stats.dropped += u64::from(!taken);
-            return;
-        };
-        self.new_burst();
-        self.procedures.on_packet(self, path);
-        // A packet to an address that is being removed does not update the path (RFC 5061 5.3 F6).
-        if !self.is_untold(path) && self.stays(from.local.ip()) {
-            self.hear_from(path, &from);
-        }
-        if self.paths[path].state() == PathState::Unconfirmed {
-            self.verify_source(now, path);
-        }
-        let stats = &mut self.paths[path].stats;
-        stats.packets_received += 1;
-        stats.bytes_received += packet.datagram().len() as u64;
-        self.extend_shutdown(now);
-        let mut seen = data::DataSeen::new(ecn);
-        let (work, outstanding) = (self.work(), self.sending.flight.len());
-        let mut sacks = 0;
-        let tag = packet.header().verification_tag;
-        let mut chunks = packet.chunks();
-        // If two chunks have been processed, the first one has authenticated the second.
-        let mut authenticated = done > 1;
-        chunks.by_ref().take(done).for_each(drop);
-        loop {
-            let rest = chunks.as_bytes();
-            // Match by reference: copying the chunk in pieces costs time.
-            let next = chunks.next();
-            let Some(chunk) = &next else { break };
-            let ty = || chunk.as_ref().map_or_else(ChunkError::ty, Chunk::ty);
-            if !authenticated && self.auth.are_agreed() && self.demands_auth(ty()) {
-                // RFC 4895 6.3: silently discarded.
-                self.stats.unauthenticated += 1;
-                if ty() == chunk_type::ASCONF {
-                    // RFC 5061 5.2 D5: "silently discard this chunk and the rest of the packet".
-                    break;
-                }
-                continue;
-            }
-            let go_on = match chunk {
-                // RFC 4895 4: one at most.
-                Ok(Chunk::Auth(_)) if authenticated => false,
-                Ok(Chunk::Auth(auth)) => {
-                    authenticated = if self.awaits_cookie_behind(packet) {
-                        self.trusts_cookie_echo(now, packet)
-                    } else {
-                        self.verify(Some(path), auth, rest)
-                    };
-                    authenticated
-                }
-                // RFC 9260 5.1: before the handshake is complete only its own chunks count, except
-                // that DATA and SACK may follow a COOKIE ACK in its packet.
-                Ok(Chunk::Data(data)) => {
-                    self.handle_data(path, data, &mut seen);
-                    true
-                }
-                // Process one SACK of a packet: each is compared with all outstanding chunks.
-                Ok(Chunk::Sack(_) | Chunk::NrSack(_)) if sacks == MOST_SACKS => {
-                    self.stats.dropped += 1;
-                    true
-                }
-                // RFC 9260 6: "A SACK chunk received in any other state SHOULD be discarded."
-                Ok(Chunk::Sack(sack)) if self.state.may_send_data() => {
-                    sacks += 1;
-                    self.sending.sack.cause =
-                        self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
-                    self.handle_sack(now, path, sack);
-                    true
-                }
-                Ok(chunk) => {
-                    sacks += u32::from(matches!(chunk, Chunk::NrSack(_)));
-                    self.handle_chunk(now, path, from, tag, chunk, &mut seen)
-                }
-                Err(error) => self.handle_malformed(error),
-            };
-            if !go_on || self.is_closed() {
-                break;
-            }
-        }
-        self.after_data(now, path, seen);
-        let done = self.work().saturating_sub(work);
-        let most = budget::most_work(packet.datagram().len(), outstanding);
-        self.sending.overwork = self.sending.overwork.max(done.saturating_sub(most));
+/// What the association's state permits (RFC 9260 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Phase {
+    /// The handshake is complete on one side at least, and the association has not ended.
+    synchronised: bool,
+    /// DATA may be sent (RFC 9260 6, 9.2).
+    may_send_data: bool,
+    /// A SHUTDOWN is sent once everything is acknowledged.
+    shutdown_pending: bool,
+}
+
+/// The sending half of an association and its paths, borrowed for one event. Procedures that
+/// concern both, such as the processing of a SACK or of T3-rtx, are its methods. It changes neither
+/// the association's state nor its receiving half; the handshake's results are read only.
+struct Sender<'a> {
+    now: Time,
+    config: &'a Config,
+    shared: &'a Shared,
+    procedures: &'static dyn SenderProcedures,
+    /// What `procedures` remember.
+    side: &'a mut Box<dyn Side>,
+    /// Extensions that both sides offered.
+    agreed: Extensions,
+    phase: Phase,
+    paths: &'a mut Paths,
+    sending: &'a mut Sending,
+    outbox: &'a mut Outbox,
+    events: &'a mut Events,
+    stats: &'a mut AssociationStats,
+    rng: &'a mut Rng,
+}
+
+impl Sender<'_> {
+    fn has(&self, extension: Extension) -> bool {
+        self.agreed.contains(extension)
     }
 
-    /// Processes all chunks but DATA and SACK, which nearly all packets consist of. Not inlined:
-    /// instructions that are not run take up instruction cache if they are between others. True if
-    /// the packet's next chunk is to be processed.
-    #[inline(never)]
-    fn handle_chunk(
-        &mut self,
-        now: Time,
-        path: PathId,
-        from: FourTuple,
-        tag: VerificationTag,
-        chunk: &Chunk<'_>,
-        seen: &mut data::DataSeen,
-    ) -> bool {
-        match chunk {
-            Chunk::Timestamp(t) if self.handshake.has(Extension::Timestamps) => {
-                seen.timestamp.get_or_insert(*t);
-            }
-            Chunk::NrSack(sack) => {
-                return self.handle_nr_sack(now, path, sack, seen.timestamp.and_then(|t| t.echo));
-            }
-            Chunk::Ecne(e) if self.handshake.has(Extension::Ecn) => {
-                self.handle_ecne(path, e.lowest_tsn);
-            }
-            Chunk::Cwr(c) if self.handshake.has(Extension::Ecn) => {
-                self.handle_cwr(c.lowest_tsn);
-            }
-            // A PAD chunk only adds to the packet's size.
-            Chunk::Pad(_) => {}
-            Chunk::Asconf(asconf) if self.addresses.is_none() => {
-                if self.state.is_synchronised() {
-                    self.report_unrecognized_chunk(path, asconf.raw);
-                }
-                self.stats.dropped += 1;
-            }
-            Chunk::Asconf(asconf) if self.state.is_synchronised() => {
-                self.handle_asconf(now, from, asconf);
-            }
-            Chunk::AsconfAck(ack) if self.state.is_synchronised() => {
-                self.handle_asconf_ack(now, from, ack);
-            }
-            Chunk::ReConfig(chunk) => self.handle_reconfig(now, path, chunk),
-            Chunk::IData(data) => self.handle_i_data(path, data, seen),
-            Chunk::IForwardTsn(forward) => self.handle_i_forward_tsn(path, forward, seen),
-            Chunk::ForwardTsn(forward) => self.handle_forward_tsn(path, forward, seen),
-            Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.parameters),
-            Chunk::HeartbeatAck(h) if self.state.is_synchronised() => {
-                self.handle_heartbeat_ack(now, h.info);
-            }
-            Chunk::InitAck(init) => self.handle_init_ack(now, path, init, from),
-            Chunk::CookieEcho(echo) => return self.handle_cookie_echo(now, tag, echo.cookie, from),
-            Chunk::CookieAck => self.handle_cookie_ack(now, path),
-            Chunk::Error(error) => self.handle_error(now, error.causes),
-            // RFC 9260 3.3.7: "an ABORT chunk with a format error ... MUST silently discard it".
-            Chunk::Abort(abort) if !abort.causes.is_complete() => self.stats.dropped += 1,
-            // RFC 9260 8.5.1 B, C: with the local tag only without the T bit. RFC 5061 5.3 F4: not
-            // to an address that is being removed.
-            Chunk::Abort(abort) if !abort.t_bit && self.stays(from.local.ip()) => {
-                self.handle_abort(CloseReason::PeerAbort { cause: words(abort.causes) });
-            }
-            Chunk::Shutdown(s) => self.handle_shutdown(now, path, s.cumulative_tsn_ack),
-            Chunk::ShutdownAck => self.handle_shutdown_ack(path, from, tag),
-            Chunk::ShutdownComplete(s) if !s.t_bit => self.handle_shutdown_complete(),
-            // RFC 9260 6.10: an INIT is not bundled, and has tag 0 (8.5.1 A).
-            Chunk::Init(_) => return false,
-            Chunk::Unknown(unknown) => {
-                let action = unknown.action();
-                if action.reports() && self.state.is_synchronised() {
-                    self.report_unrecognized_chunk(path, unknown.raw);
-                }
-                self.stats.dropped += 1;
-                return !matches!(action, Action::Stop | Action::StopAndReport);
-            }
-            // SACK and HEARTBEAT ACK before the handshake is complete; a T bit with the local tag;
-            // ECNE, CWR and TIMESTAMP where they were not negotiated.
-            _ => self.stats.dropped += 1,
-        }
-        true
+    /// Whether the error count of the association has exceeded its threshold: nothing more is sent,
+    /// and the association ends after the current event (RFC 9260 8.1).
+    fn is_over(&self) -> bool {
+        self.paths.are_unreachable()
     }
+}
 
-    #[cold]
-    fn handle_malformed(&mut self, error: &ChunkError<'_>) -> bool {
-        match error {
-            ChunkError::NoUserData { tsn, .. } => self.handle_no_user_data(*tsn),
-            _ => self.stats.dropped += 1,
-        }
-        !error.ends_packet()
-    }
+/// What the peer did against the protocol, which ends the association (RFC 9260 3.3.10.13).
+type Violation = &'static str;
 
-    /// Processes an ERROR chunk (RFC 9260 3.3.10).
-    fn handle_error(&mut self, now: Time, causes: crate::wire::Causes<'_>) {
-        for cause in causes.iter() {
-            if let Ok(Cause::StaleCookie { .. }) = cause {
-                return self.handle_stale_cookie(now);
-            }
-            if let Ok(Cause::UnrecognizedChunk([chunk_type::ASCONF, ..])) = cause {
-                self.asconf_unknown();
-            }
-        }
-        if self.state.is_synchronised() {
-            self.peer_error(words(causes));
-        }
-    }
+/// The receiving half of an association, borrowed for one packet. Of the sending half it has
+/// nothing.
+struct Receiver<'a> {
+    procedures: &'static dyn SenderProcedures,
+    /// Extensions that both sides offered.
+    agreed: Extensions,
+    /// DATA is accepted (RFC 9260 6).
+    may_receive_data: bool,
+    /// The handshake is complete on one side at least, and the association has not ended.
+    synchronised: bool,
+    receiving: &'a mut Receiving,
+    paths: &'a mut Paths,
+    marks: &'a mut Marks,
+    reconfig: Option<&'a Reconfig>,
+    outbox: &'a mut Outbox,
+    events: &'a mut Events,
+    stats: &'a mut AssociationStats,
+}
 
-    /// Processes a packet with another tag than the local one: an ABORT or SHUTDOWN COMPLETE may
-    /// carry the peer's own tag, reflected (RFC 9260 8.5.1 B, C). True if it was one.
-    pub(crate) fn handle_reflected(&mut self, from: &FourTuple, packet: &Packet<'_>) -> bool {
-        if packet.header().verification_tag != self.handshake.peer_tag
-            || self.handshake.peer_tag.0 == 0
-        {
-            return false;
-        }
-        let ends = |c: &_| matches!(c, Ok(Chunk::Abort(_) | Chunk::ShutdownComplete(_)));
-        match packet.chunks().find(ends) {
-            // RFC 9260 3.3.7: one with a format error is discarded.
-            Some(Ok(Chunk::Abort(abort))) if abort.t_bit && abort.causes.is_complete() => {
-                let cause = words(abort.causes);
-                self.handle_reflected_abort(from, CloseReason::PeerAbort { cause });
-                true
-            }
-            Some(Ok(Chunk::ShutdownComplete(s))) if s.t_bit => {
-                self.handle_shutdown_complete();
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Processes an ABORT with the T bit and the peer's own tag (RFC 9260 8.5.1 B), or an ICMP
-    /// message that is treated as one (10, ICMP8).
-    fn handle_reflected_abort(&mut self, from: &FourTuple, reason: CloseReason) {
-        if self.demands_auth(chunk_type::ABORT) {
-            self.stats.unauthenticated += 1;
-            return;
-        }
-        if self.is_abort_of_a_change(from) {
-            return;
-        }
-        if let Some(path) = self.refused_path(from) {
-            self.events.push(Event::PathRefused { path });
-            return;
-        }
-        // In SHUTDOWN-ACK-SENT all data has been delivered in both directions: a peer that no
-        // longer knows the association has completed the shutdown.
-        let done = matches!(self.state, State::ShutdownAckSent(_));
-        self.handle_abort(if done { CloseReason::Graceful } else { reason });
+impl Receiver<'_> {
+    fn has(&self, extension: Extension) -> bool {
+        self.agreed.contains(extension)
     }
 }
 

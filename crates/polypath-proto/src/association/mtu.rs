@@ -6,21 +6,13 @@
 //! 6.9): its retransmission may need another path. If the MTU of a path has decreased meanwhile, IP
 //! may fragment the packet.
 
-use super::Association;
-use super::transmit::Purpose;
+use super::Sender;
 use crate::ids::PathId;
 use crate::outbox::Control;
-use crate::path::{Path, PathMtu, PathState};
-use crate::paths::HeartbeatKind;
+use crate::path::PathState;
 use crate::time::Time;
-use crate::wire::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter};
 
-impl Association {
-    /// The path's MTU, as far as it is known (RFC 8899; `spinfo_mtu` of RFC 6458 8.2.2).
-    pub fn path_mtu(&self, path: PathId) -> Option<PathMtu> {
-        self.paths.get(path).map(Path::mtu)
-    }
-
+impl Sender<'_> {
     pub(super) fn start_mtu_searches(&mut self, now: Time) {
         for path in self.paths.ids() {
             self.start_mtu_search(now, path);
@@ -29,7 +21,7 @@ impl Association {
 
     /// Starts the search on a path that is confirmed and works.
     pub(super) fn start_mtu_search(&mut self, now: Time, path: PathId) {
-        let usable = self.state.may_send_data();
+        let usable = self.phase.may_send_data;
         let p = &mut self.paths[path];
         if usable
             && !matches!(p.state(), PathState::Unconfirmed | PathState::Removed)
@@ -70,7 +62,7 @@ impl Association {
         }
         // The answer is a HEARTBEAT ACK too (RFC 9260 8.3).
         self.paths[path].sample_rtt(now.since(sent));
-        self.paths.answered(now, path, &mut self.events);
+        self.paths.answered(now, path, self.events);
     }
 
     /// A packet to `remote` was too large for the network. The ICMP message quotes one of this
@@ -89,34 +81,6 @@ impl Association {
 
     fn mtu_changed(&mut self, path: PathId) {
         self.paths[path].adopt_mtu();
-        self.update_largest_payload();
-    }
-
-    /// Updates the largest payload that fits every path and the peer's window.
-    pub(super) fn update_largest_payload(&mut self) {
-        let header = self.data_header() + self.pending_response_len();
-        let fits = |p: &Path| (p.max_chunk() as usize - header) / 4 * 4;
-        let smallest = self.paths.present().map(fits).min().unwrap_or(usize::MAX);
-        self.sending.largest_payload = smallest.min(self.sending.window_payload);
-    }
-
-    /// Writes a HEARTBEAT, and the padding of the packet.
-    pub(super) fn write_mtu_probe(
-        &self,
-        path: PathId,
-        size: Option<usize>,
-        begun: Time,
-        w: &mut PacketWriter<'_>,
-    ) -> Result<(), DoesNotFit> {
-        let kind =
-            if size.is_some() { HeartbeatKind::LargeProbe } else { HeartbeatKind::SmallProbe };
-        w.heartbeat(&self.paths.heartbeat_info.write(kind, path, begun))?;
-        match size {
-            Some(size) => {
-                let taken = w.len() + CHUNK_HEADER_LEN + self.auth_room(Purpose::Control);
-                w.pad(size.saturating_sub(taken))
-            }
-            None => Ok(()),
-        }
+        self.sending.fit(self.paths);
     }
 }

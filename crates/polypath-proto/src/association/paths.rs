@@ -2,19 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::Association;
-use super::state::State;
-use crate::config::refused_thresholds;
-use crate::constants::Thresholds;
-use crate::error::PathError;
-use crate::event::CloseReason;
+use super::Sender;
+use crate::event::Event;
 use crate::ids::PathId;
-use crate::path::{Path, PathState, PathView};
+use crate::path::{Path, PathState};
 use crate::policy::congestion::NewPath;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::LostChunk;
 use crate::shared::Encapsulation;
-use crate::stats::PathStats;
 use crate::time::Time;
 use crate::transmit::FourTuple;
 use crate::wire::{Chunk, Packet};
@@ -24,85 +19,7 @@ const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 const UDP_HEADER: usize = 8;
 
-impl Association {
-    /// The state of every path, in the order of their ids.
-    pub fn paths(&self) -> impl Iterator<Item = PathView> + '_ {
-        self.paths.views()
-    }
-
-    /// The state of one path.
-    pub fn path(&self, id: PathId) -> Option<PathView> {
-        self.paths.get(id).map(Path::view)
-    }
-
-    /// A path's counters.
-    pub fn path_stats(&self, id: PathId) -> Option<PathStats> {
-        self.paths.get(id).map(|p| p.stats)
-    }
-
-    /// The primary path (RFC 9260 6.4).
-    pub const fn primary(&self) -> PathId {
-        self.paths.primary()
-    }
-
-    /// The path for new data: the primary, or the one that the failover policy has chosen instead.
-    pub const fn current_path(&self) -> PathId {
-        self.paths.current()
-    }
-
-    /// Makes another path the primary (RFC 9260 11.1.6, SETPRIMARY).
-    ///
-    /// # Errors
-    ///
-    /// There is no such path, or it is not confirmed yet.
-    pub fn set_primary(&mut self, now: Time, path: PathId) -> Result<(), PathError> {
-        if self.paths.known(path)?.state() == PathState::Unconfirmed {
-            return Err(PathError::Unconfirmed(path));
-        }
-        self.paths.set_primary(now, path, &mut self.events);
-        Ok(())
-    }
-
-    /// Sets the error thresholds of one path, or with `None` of all present and future ones (RFC
-    /// 9260 11.1.12, SETFAILURETHRESHOLD). They apply from the next error on.
-    ///
-    /// # Errors
-    ///
-    /// There is no such path, or the failover mechanism would ignore `change_primary` or must
-    /// refuse it (RFC 7829 5).
-    pub fn set_thresholds(
-        &mut self,
-        path: Option<PathId>,
-        thresholds: Thresholds,
-    ) -> Result<(), PathError> {
-        if let Some(error) = refused_thresholds(self.config.failover(), thresholds) {
-            return Err(error.into());
-        }
-        if path.is_none() {
-            self.config.constants.set_thresholds(thresholds);
-        }
-        self.paths.set_thresholds(path, thresholds)
-    }
-
-    /// Sets Association.Max.Retrans: more than `errors` consecutive errors over all paths end the
-    /// association (RFC 9260 8.1). It applies from the next error on.
-    pub const fn set_association_max_retrans(&mut self, errors: u32) {
-        self.config.constants.association_max_retrans = errors;
-    }
-
-    /// Sets the share of lost packets on a path, per billion packets: the oracle of RTX-LOSSRATE
-    /// (Iyengar 2004, II), which a simulator can provide. Without it, the policy uses the loss
-    /// observed on the path.
-    ///
-    /// # Errors
-    ///
-    /// There is no such path.
-    pub fn set_loss_rate(&mut self, path: PathId, per_billion: u32) -> Result<(), PathError> {
-        let p = self.paths.get_mut(path).ok_or(PathError::NoSuchPath(path))?;
-        p.set_known_loss(per_billion);
-        Ok(())
-    }
-
+impl Sender<'_> {
     /// Adds a path unless it exists; `None` if there are too many.
     pub(super) fn add_path(
         &mut self,
@@ -122,7 +39,7 @@ impl Association {
         };
         let headers = ip + udp + self.shared.config.overhead;
         let max_packet = (usize::from(self.config.path_mtu()) - headers) / 4 * 4;
-        let overhead = self.overhead();
+        let overhead = self.paths.overhead;
         let congestion = &mut self.sending.congestion;
         let mut window = |max_chunk, ssthresh, remote| {
             congestion.initial(&NewPath::new(now, id, (max_chunk, ssthresh, remote)))
@@ -139,9 +56,9 @@ impl Association {
         if self.paths.ssthresh > 0 && self.config.initial_ssthresh().is_none() {
             path.set_initial_ssthresh(self.paths.ssthresh);
         }
-        self.paths.insert(path, &mut self.events);
-        self.update_largest_payload();
-        if self.state.is_synchronised() {
+        self.paths.insert(path, self.events);
+        self.sending.fit(self.paths);
+        if self.phase.synchronised {
             self.paths[id].schedule_heartbeat(Some(now));
         }
         Some(id)
@@ -165,7 +82,7 @@ impl Association {
 
     /// Updates the path's addresses from a packet that has arrived on it.
     #[inline]
-    pub(super) fn hear_from(&mut self, path: PathId, from: &FourTuple) {
+    pub(super) fn adopt_source(&mut self, path: PathId, from: &FourTuple) {
         let p = &self.paths[path];
         if p.remote().ip() != from.remote.ip() {
             return;
@@ -176,7 +93,7 @@ impl Association {
         if here && p.remote().port() == from.remote.port() {
             return;
         }
-        let moves = !here && !self.is_here(p.local());
+        let moves = !here && !self.shared.has_address(p.local());
         self.paths[path].heard_from(from.local, from.remote, moves);
     }
 
@@ -185,9 +102,6 @@ impl Association {
     #[cold]
     pub(super) fn path_of_init_ack(&self, packet: &Packet<'_>) -> Option<PathId> {
         let Some(Ok(Chunk::InitAck(init))) = packet.chunks().next() else { return None };
-        if !matches!(self.state, State::CookieWait(_)) {
-            return None;
-        }
         let mut listed = init.parameters.iter().filter_map(|p| p.ok()?.address());
         listed.find_map(|ip| self.paths.confirmed_to(ip)).map(Path::id)
     }
@@ -202,7 +116,7 @@ impl Association {
                 continue;
             }
             let remote = SocketAddr::new(*ip, port);
-            let shared = std::sync::Arc::clone(&self.shared);
+            let shared = self.shared;
             let locals = &shared.config.addresses;
             let by_route = shared.config.routes.local_for(*ip, index, locals);
             if !known && let Some(local) = by_route {
@@ -232,7 +146,7 @@ impl Association {
         packet: &Packet<'_>,
     ) -> Option<PathId> {
         let asks = matches!(packet.chunks().next(), Some(Ok(Chunk::Heartbeat(_))));
-        if !asks || !self.handshake.peer_lists_none || !self.state.is_synchronised() {
+        if !asks || !self.phase.synchronised {
             return None;
         }
         self.add_path(now, from.local.ip(), from.remote)
@@ -252,13 +166,13 @@ impl Association {
     pub(super) fn confirm(&mut self, now: Time, path: PathId) {
         if self.paths[path].state() == PathState::Unconfirmed {
             self.paths[path].clear_errors();
-            self.paths.set_state(now, path, PathState::Active, &mut self.events);
-            if self.state.is_synchronised() {
+            self.paths.set_state(now, path, PathState::Active, self.events);
+            if self.phase.synchronised {
                 self.procedures.schedule_heartbeat(self, now, path);
                 self.verify_next(now);
                 self.measure_bandwidth(now, path);
             }
-            self.grant_wish(now);
+            self.paths.apply_requested_primary(now, self.events);
         }
         self.start_mtu_search(now, path);
     }
@@ -268,7 +182,7 @@ impl Association {
         if self.paths[path].state() == PathState::Removed {
             return self.count_association_error();
         }
-        let of_association = self.procedures.counts_for_association(self, path, error);
+        let of_association = self.procedures.counts_for_association(self.paths, path, error);
         self.count_path_error(now, path, error, of_association);
     }
 
@@ -287,18 +201,29 @@ impl Association {
         if error == PathErrorKind::DataTimeout {
             self.verify_others(now);
         }
-        if self.paths.association_errors() > self.config.association_max_retrans() {
-            self.send_abort(None);
-            return self.become_closed(CloseReason::PeerUnreachable);
+        if self.paths.exceed(self.config.association_max_retrans()) {
+            return;
         }
-        self.paths.apply_failover(now, path, error, &mut self.events);
+        self.paths.apply_failover(now, path, error, self.events);
+    }
+
+    /// Counts an error of the association alone (RFC 9260 8.1).
+    pub(super) fn count_association_error(&mut self) {
+        self.paths.count_association_error();
+        self.paths.exceed(self.config.association_max_retrans());
+    }
+
+    /// The path for a packet meant for `path`: another one if that is removed or must not be used.
+    /// `None` if there is no usable path.
+    pub(super) fn redirected(&self, path: PathId) -> Option<PathId> {
+        self.paths.redirected(path, self.shared, self.procedures.verifies_addresses())
     }
 
     /// The path for a retransmission.
     pub(super) fn path_for_lost(&mut self, lost: &LostChunk) -> PathId {
         let view = self.paths.view();
         let path = if view.iter().any(|p| p.state == PathState::Active) {
-            self.sending.retransmission.path(lost, view, &mut self.rng)
+            self.sending.retransmission.path(lost, view, self.rng)
         } else {
             self.paths.failover.retransmission(lost.last_path, view)
         };
@@ -310,5 +235,23 @@ impl Association {
     pub(super) fn alternate_for_control(&self, old: PathId) -> PathId {
         let path = crate::policy::retransmission::alternate(old, self.paths.view());
         self.redirected(path).unwrap_or(path)
+    }
+
+    /// Gives up the path that a refused packet was sent on; false if no other one works.
+    pub(super) fn leave_refused_path(&mut self, from: &FourTuple) -> bool {
+        let Some(path) = self.paths.path_for(from) else { return true };
+        if !self.paths.another_is_active(path) {
+            return false;
+        }
+        self.give_up_refused(path);
+        true
+    }
+
+    /// Gives up a path on which the peer does not know the association.
+    pub(super) fn give_up_refused(&mut self, path: PathId) {
+        if self.paths.may_carry(path) {
+            self.paths.set_state(self.now, path, PathState::Inactive, self.events);
+        }
+        self.events.push(Event::PathRefused { path });
     }
 }

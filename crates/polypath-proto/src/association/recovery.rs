@@ -1,6 +1,6 @@
 //! Loss recovery with a detector that watches time (RFC 8985).
 
-use super::Association;
+use super::Sender;
 use crate::ids::{PathId, Tsn};
 use crate::path::SentHere;
 use crate::policy::congestion::Spurious;
@@ -19,7 +19,7 @@ fn is_outstanding(flight: &InFlight, path: PathId, sent: &SentHere) -> bool {
     })
 }
 
-impl Association {
+impl Sender<'_> {
     /// The state of a path for the loss detector.
     pub(super) fn times_of(&self, now: Time, path: PathId) -> PathTimes {
         let p = &self.paths[path];
@@ -255,7 +255,8 @@ impl Association {
     /// be sent (RFC 8985 7.3).
     pub(super) fn next_tail_probe(&mut self) -> Option<(PathId, Option<Tsn>)> {
         let path = self.paths.ids().find(|&path| self.paths[path].recovery.probe)?;
-        if self.next_new_size().is_some() && !self.sending.flight.has_lost() {
+        if self.sending.next_new_chunk_size(self.paths).is_some() && !self.sending.flight.has_lost()
+        {
             return Some((path, None));
         }
         let flight = &self.sending.flight;

@@ -4,9 +4,10 @@ use bytes::Bytes;
 
 use super::Association;
 use super::state::{ShutdownTimers, State};
-use crate::event::{CloseReason, Event};
+use crate::event::CloseReason;
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::outbox::{Control, OwnedCause};
+use crate::policy::failover::PathErrorKind;
 use crate::reply::shutdown_complete_packet;
 use crate::time::Time;
 use crate::transmit::FourTuple;
@@ -48,6 +49,14 @@ impl Association {
     pub(super) fn violation(&mut self, what: &'static str) {
         self.send_abort(Some(OwnedCause::ProtocolViolation(what)));
         self.become_closed(CloseReason::ProtocolViolation { what });
+    }
+
+    /// Ends the association if its error count has exceeded Association.Max.Retrans (RFC 9260 8.1).
+    pub(super) fn end_if_unreachable(&mut self) {
+        if self.paths.are_unreachable() && !self.is_closed() {
+            self.send_abort(None);
+            self.become_closed(CloseReason::PeerUnreachable);
+        }
     }
 
     pub(super) fn send_abort(&mut self, cause: Option<OwnedCause>) {
@@ -101,7 +110,7 @@ impl Association {
         if !self.state.is_synchronised() {
             return;
         }
-        self.handle_shutdown_ack_point(now, cumulative);
+        sender!(self).handle_shutdown_ack_point(now, cumulative);
         match &mut self.state {
             State::Established | State::ShutdownPending => {
                 self.become_shutdown_received(path);
@@ -193,11 +202,12 @@ impl Association {
         }
         // RFC 9260 9.2: resend, and count an error of the path and of the association (8.1, 8.2).
         self.paths[old].back_off(now);
-        self.count_error(now, old, crate::policy::failover::PathErrorKind::DataTimeout);
+        sender!(self).count_error(now, old, PathErrorKind::DataTimeout);
+        self.end_if_unreachable();
         if self.is_closed() {
             return;
         }
-        let path = self.alternate_for_control(old);
+        let path = sender!(self).alternate_for_control(old);
         let rto = self.paths[path].rto();
         let control = match &mut self.state {
             State::ShutdownSent(timers) => {
@@ -219,16 +229,9 @@ impl Association {
             path.flight_dropped();
         }
         self.sending.flight.restart(self.sending.flight.next_tsn());
-        self.forget_reconfig();
+        self.drop_reconfig();
         self.sending.queue.clear();
         self.sending.buffered = 0;
         self.paths.clear_allowances();
-    }
-
-    /// Reports to the application that everything sent was acknowledged.
-    pub(super) fn tell_if_drained(&mut self, was_done: bool) {
-        if !was_done && self.sending.is_done() {
-            self.events.push_always(Event::Drained);
-        }
     }
 }

@@ -1,14 +1,14 @@
 //! Paths that do not answer: watching for them, moving their data, and taking them back, with a
 //! failover policy that does not wait for timeouts.
 
-use super::Association;
+use super::Sender;
 use crate::ids::PathId;
 use crate::path::PathState;
 use crate::policy::retransmission::LossCause;
 use crate::send::{Fate, SackReport};
 use crate::time::Time;
 
-impl Association {
+impl Sender<'_> {
     /// A SACK that arrived over `over`, or without one a SHUTDOWN, has acknowledged data: judges
     /// the silence of each path anew.
     pub(super) fn note_answers(&mut self, now: Time, report: &SackReport) {
@@ -118,7 +118,7 @@ impl Association {
             self.sending.loss.judge(None, &times);
             self.paths[path].recovery.deadline = self.sending.loss.deadline(path);
         }
-        self.paths.set_state(now, path, state, &mut self.events);
+        self.paths.set_state(now, path, state, self.events);
         if self.sending.flight.ahead() > 0 {
             self.sending.probe_after_timeout();
         }
@@ -152,7 +152,7 @@ impl Association {
         p.start_t3(now);
         p.stats.suspicions_undone += 1;
         self.paths.failover.on_spurious(now, path);
-        self.paths.set_state(now, path, PathState::Active, &mut self.events);
+        self.paths.set_state(now, path, PathState::Active, self.events);
         self.watch(now, path);
     }
 

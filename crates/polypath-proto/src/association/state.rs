@@ -22,6 +22,7 @@
 use bytes::Bytes;
 
 use super::Association;
+use super::Phase;
 use crate::event::{CloseReason, Event};
 use crate::ids::PathId;
 use crate::time::Time;
@@ -100,6 +101,15 @@ impl State {
         !matches!(self, Self::CookieWait(_) | Self::CookieEchoed(_) | Self::Closed(_))
     }
 
+    /// What the state permits.
+    pub(super) const fn phase(&self) -> Phase {
+        Phase {
+            synchronised: self.is_synchronised(),
+            may_send_data: self.may_send_data(),
+            shutdown_pending: matches!(self, Self::ShutdownPending),
+        }
+    }
+
     /// Whether ASCONF and ASCONF-ACK may be sent (RFC 5061 5.1.1 C4).
     pub(super) const fn may_change_addresses(&self) -> bool {
         self.is_synchronised() && !matches!(self, Self::ShutdownAckSent(_))
@@ -123,8 +133,9 @@ impl Association {
         self.state = State::Established;
         self.paths.clear_association_errors();
         self.events.push_always(Event::Established { inbound });
-        self.procedures.start_path_management(self, now, inbound);
-        self.start_mtu_searches(now);
+        let mut s = sender!(self);
+        s.procedures.start_path_management(&mut s, now, inbound);
+        s.start_mtu_searches(now);
         self.take_shared(now);
         if self.wants_shutdown {
             self.begin_shutdown(now);

@@ -1,13 +1,13 @@
 //! Potentially failed paths: choosing one when none is active and something is to be sent, and the
 //! window of one that has answered. The failover policy decides (CMT-PF; Natarajan 2009).
 
-use super::Association;
+use super::Sender;
 use crate::ids::PathId;
 use crate::path::{PathState, Window};
 use crate::policy::failover::Stranded;
 use crate::time::Time;
 
-impl Association {
+impl Sender<'_> {
     /// Called when something is to be sent: if no path is active, applies and returns the failover
     /// policy's decision.
     pub(super) fn without_active_path(&mut self, now: Time) -> Option<Stranded> {
@@ -15,7 +15,7 @@ impl Association {
             return None;
         }
         let view = self.paths.view();
-        let stranded = self.paths.failover.stranded(view, &mut self.rng);
+        let stranded = self.paths.failover.stranded(view, self.rng);
         if let Stranded::TakesBack(path) = stranded {
             self.set_cwnd(path, 1);
             let p = &mut self.paths[path];
@@ -23,7 +23,7 @@ impl Association {
             p.forget_heartbeat();
             p.allowance = self.sending.flight.has_lost();
             self.procedures.on_path_taken_back(self, path);
-            self.paths.set_state(now, path, PathState::Active, &mut self.events);
+            self.paths.set_state(now, path, PathState::Active, self.events);
         }
         Some(stranded)
     }

@@ -1,16 +1,18 @@
 //! Building packets: the next chunks to send, their path and their amount (RFC 9260 6.1, 6.10).
 
-use super::Association;
+use bytes::Bytes;
+
+use super::forward::write_forward_tsn;
+use super::reconfig::write_response;
 use super::state::State;
+use super::{Association, auth};
 use crate::extension::Extension;
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::init;
 use crate::outbox::Control;
-use crate::path::{Path, PathState};
-use crate::policy::retransmission::LossCause;
-use crate::policy::scheduler::Turn;
+use crate::path::PathState;
+use crate::paths::HeartbeatKind;
 use crate::reply::write_reply;
-use crate::send::Sending;
 use crate::time::Time;
 use crate::transmit::{Ecn, Fragmentation, Transmit};
 use crate::wire::{
@@ -47,8 +49,13 @@ impl Association {
         }
         // RFC 3758 4.1 TR3, TR4: abandon messages before anything is sent. A reset may have waited
         // for that.
-        self.abandon_hopeless(now);
-        self.advance_reconfig(now);
+        if self.sending.may_abandon(self.handshake.extensions) && self.state.may_send_data() {
+            sender!(self).abandon_hopeless(now);
+            self.advance_shutdown(now);
+        }
+        if let Some(reconfig) = &mut self.reconfig {
+            reconfig.advance(&mut sender!(self), now);
+        }
         let (mut probes, mut ecn);
         let (path, segment) = loop {
             let Some((path, purpose)) = self.next_packet(now) else {
@@ -57,13 +64,14 @@ impl Association {
                     self.paths.clear_allowances();
                     self.sending.scheduler.turn_over();
                 }
-                self.procedures.on_burst_over(self);
-                self.note_blocking(now);
-                self.pause_paths(now);
-                if self.state.may_send_data() {
+                let mut s = sender!(self);
+                s.procedures.on_burst_over(&mut s);
+                s.note_blocking(now);
+                s.pause_paths(now);
+                if s.phase.may_send_data {
                     // RFC 9260 6.1 A: the first probe of a closed window is sent after one RTO,
                     // later ones as T3-rtx backs off.
-                    self.sending.watch_window(now + self.paths[self.paths.current()].rto());
+                    s.sending.watch_window(now + s.paths[s.paths.current()].rto());
                 }
                 return None;
             };
@@ -150,19 +158,19 @@ impl Association {
             }
             _ => return limit,
         };
-        let chunk = (self.data_header() + payload).next_multiple_of(4);
-        limit.max(COMMON_HEADER_LEN + self.overhead() + self.pending_response_len() + chunk)
+        let chunk = (self.sending.data_header() + payload).next_multiple_of(4);
+        limit.max(COMMON_HEADER_LEN + self.paths.overhead + self.sending.response_len + chunk)
     }
 
     /// The path and the purpose of the next packet; `None` if nothing may be sent now.
     fn next_packet(&mut self, now: Time) -> Option<(PathId, Purpose)> {
         while let Some(path) = self.outbox.front_path() {
-            let (gone, untold) =
-                (self.paths[path].state() == PathState::Removed, self.is_untold(path));
+            let (gone, unannounced) =
+                (self.paths[path].state() == PathState::Removed, self.is_unannounced(path));
             let front = self.outbox.front().map(|(_, control)| control);
             let asconf = matches!(front, Some(Control::Asconf(_)));
             let forbidden = front.is_some_and(|control| self.is_forbidden(path, control));
-            match (gone || forbidden || (untold && !asconf)).then(|| self.redirected(path)) {
+            match (gone || forbidden || (unannounced && !asconf)).then(|| self.redirected(path)) {
                 None => return Some((path, Purpose::Control)),
                 Some(Some(other)) => self.outbox.redirect(other),
                 // A timer retransmits the chunks that need an answer.
@@ -173,28 +181,9 @@ impl Association {
             return None;
         }
         if self.state.may_send_data() {
-            self.procedures.before_sending(self, now);
-            if let Some((path, tsn)) = self.next_tail_probe() {
-                return Some((path, Purpose::Probe(tsn)));
-            }
-            // RFC 9260 6.1 C: retransmissions before new data.
-            let lost = self.sending.flight.has_lost();
-            if lost
-                && self.sending.is_overdue()
-                && let Some(turn) = self.procedures.next_new_data(self, now)
-            {
-                return Some((turn.path, Purpose::NewData(turn.ahead)));
-            }
-            if lost && let Some((path, tsn)) = self.procedures.next_retransmission(self, now) {
-                return Some((path, Purpose::Retransmission(tsn)));
-            }
-            // In CMT, a chunk that waits for its path's window does not block other paths.
-            let concurrent = self.sending.is_concurrent();
-            if (!lost || concurrent || !self.config.new_data_waits())
-                && let Some(turn) = self.procedures.next_new_data(self, now)
-                && (concurrent || self.may_overtake(turn.path))
-            {
-                return Some((turn.path, Purpose::NewData(turn.ahead)));
+            let next = sender!(self).next_data(now);
+            if next.is_some() {
+                return next;
             }
         }
         if let Some(path) = self.outbox.release() {
@@ -203,139 +192,54 @@ impl Association {
         if !self.receiving.ack.is_due() || !self.state.is_synchronised() {
             return None;
         }
-        let path = self.ack_path();
+        let path = receiver!(self).ack_path();
         self.may_answer(path).then_some((path, Purpose::Sack))
     }
 
-    /// The lowest lost chunk and its path, if it may be sent now; in CMT the lowest that may.
-    #[inline(never)]
-    pub(super) fn next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
-        let concurrent = self.sending.is_concurrent();
-        if concurrent && !self.paths.iter().any(|p| p.allowance || p.has_room()) {
-            return None;
-        }
-        // Paths whose chunks wait, after a fast retransmission and after a timeout: the policy
-        // would choose the same path for their next chunk.
-        let mut waiting = [0u64; 2];
-        let mut from = self.sending.flight.ack_point().next();
-        loop {
-            let (tsn, chunk, cause) = self.sending.flight.lost_from(from)?;
-            from = tsn.next();
-            let waiting = &mut waiting[usize::from(cause == LossCause::Timeout)];
-            let bit = 1 << chunk.path.index();
-            if *waiting & bit != 0 {
-                continue;
-            }
-            let size = chunk.size();
-            let lost = chunk.as_lost(tsn, cause);
-            let path = self.path_for_lost(&lost);
-            if !self.paths.may_carry(path) {
-                if !concurrent {
-                    return None;
-                }
-                continue;
-            }
-            if self.paths[path].allowance {
-                return Some((path, tsn));
-            }
-            let congestion = &mut self.sending.congestion;
-            self.paths[path].decay_if_idle(now, |view, first| congestion.on_idle(now, view, first));
-            // RFC 9260 6.3.3 E3: after a timeout, retransmit regardless of the peer's window, in
-            // CMT even on a path without send credit.
-            let owed = concurrent && cause == LossCause::Timeout;
-            let waits = self.paths[path].awaits_delivery();
-            if self.may_burst(now, path)
-                && !waits
-                && (owed || self.sending.peer_has_room_for(tsn, size))
-            {
-                return Some((path, tsn));
-            }
-            if !concurrent {
-                return None;
-            }
-            *waiting |= bit;
-        }
+    /// Whether SACKs and DATA may be sent on the path.
+    fn may_answer(&self, path: PathId) -> bool {
+        self.paths.may_answer(path, self.procedures.verifies_addresses())
     }
 
-    /// The size of the next new chunk in a packet of its own, if TSNs are left, data may be sent,
-    /// and the peer has room for it.
-    pub(super) fn next_new_size(&self) -> Option<u32> {
-        let size = self.sending.next_new_size(self.sending.largest_payload)? + self.data_header();
-        let size = self.sending.flight.counted(size);
-        let full = self.sending.flight.is_full() && self.sending.flight.first_reserved().is_none();
-        let waits = self.paths.awaited || full || !self.sending.peer_has_room(size);
-        (!waits).then_some(size)
+    /// Whether the chunk must not be sent to the path's address, which has yet to be confirmed (RFC
+    /// 9260 5.4).
+    fn is_forbidden(&self, path: PathId, control: &Control) -> bool {
+        !control.verifies()
+            && self.procedures.verifies_addresses()
+            && !self.paths.is_confirmed(path)
     }
 
-    /// The path for the next packet of new data, and which data, if it may be sent now.
-    pub(super) fn next_new_data(&mut self, now: Time) -> Option<Turn> {
-        let size = self.next_new_size()?;
-        let congestion = &mut self.sending.congestion;
-        for path in self.paths.iter_mut() {
-            path.decay_if_idle(now, |view, first| congestion.on_idle(now, view, first));
-        }
-        let (share, full) = (self.path_share(), self.burst_is_full());
-        let data = self.sending.new_data(now);
-        let Sending { scheduler, burst, .. } = &mut self.sending;
-        let (view, max_burst) = (self.paths.view(), self.config.max_burst());
-        let room = |path: PathId| {
-            let p = &view.paths[path.index()];
-            p.in_flight() < share
-                && burst.has_room(p, max_burst, now)
-                && (!full || p.is_paced())
-                && !p.awaits_delivery()
-        };
-        let mut turn = scheduler.next(view, &data, &room)?;
-        // A probe of the peer's window must be the chunk that the peer waits for, and data that may
-        // be abandoned gets no TSN before it is sent.
-        let probe = data.in_flight == 0 || size > data.peer_rwnd;
-        if probe || self.handshake.has(Extension::PartialReliability) {
-            turn.ahead = 0;
-        }
-        Some(turn)
+    /// Whether the peer has yet to acknowledge the path's local address.
+    fn is_unannounced(&self, path: PathId) -> bool {
+        self.paths.is_unannounced(path, &self.shared)
     }
 
-    /// Grants send credit after a loss on `path`: one packet of retransmissions may be sent
-    /// regardless of the window (RFC 9260 6.3.3 E3, 7.2.4 (3)), on any path, or in CMT on the path
-    /// that suffered the loss (Iyengar 2004, V.B).
-    pub(super) fn grant_allowance(&mut self, path: PathId) {
-        let concurrent = self.sending.is_concurrent();
-        for p in self.paths.iter_mut() {
-            p.allowance |= !concurrent || p.id() == path;
-        }
+    /// The path for a packet meant for `path`; `None` if there is no usable path.
+    pub(super) fn redirected(&self, path: PathId) -> Option<PathId> {
+        self.paths.redirected(path, &self.shared, self.procedures.verifies_addresses())
     }
 
-    /// Whether new data may be sent on `path` while a lost chunk waits for the window of another
-    /// path. The peer's buffer must have room for the lost chunks too.
-    fn may_overtake(&mut self, path: PathId) -> bool {
-        let Some((tsn, chunk, cause)) = self.sending.flight.first_lost() else { return true };
-        let lost = chunk.as_lost(tsn, cause);
-        let held_back: u32 = self.paths.iter().map(Path::lost).sum();
-        let next = self
-            .sending
-            .queue
-            .next_size(self.sending.largest_payload, self.sending.largest_payload);
-        let size = self.sending.flight.counted(next.unwrap_or_default() + self.data_header());
-        self.path_for_lost(&lost) != path
-            && self.sending.peer_has_room(held_back.saturating_add(size))
+    /// Bytes to keep free for an AUTH chunk in the next packet; `alone` if the packet is sent for
+    /// its first control chunk.
+    pub(super) fn auth_room(&self, alone: bool) -> usize {
+        self.auth.room(self.outbox.front().map(|(_, control)| control), alone)
     }
 
-    fn may_burst(&self, now: Time, path: PathId) -> bool {
-        let p = &self.paths[path];
-        self.sending.burst.has_room(p, self.config.max_burst(), now)
-            && (p.is_paced() || !self.burst_is_full())
+    /// The response to a reset that precedes data.
+    fn pending_response(&self) -> Option<&Bytes> {
+        self.reconfig.as_ref()?.pending_response()
     }
 
-    /// Whether Max.Burst packets have been sent in response to the current event, if packets are
-    /// counted.
-    fn burst_is_full(&self) -> bool {
-        self.procedures.burst_is_full(self)
+    /// ECN codepoint of a packet with new data.
+    fn ect(&self) -> Ecn {
+        if self.handshake.has(Extension::Ecn) { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
-    /// Begins a burst after an event that may release packets: it is counted from the bytes in
-    /// flight now, unless the burst of an earlier event is not over yet.
-    pub(super) fn new_burst(&mut self) {
-        self.sending.burst.begin(self.config.burst_rule(), &self.paths);
+    /// ECN codepoint of the packet just written for `path`: ECN-capable if new data was added to
+    /// the `new_chunks` chunks sent there before.
+    fn ect_beyond(&self, path: PathId, new_chunks: u64) -> Ecn {
+        let sent = self.paths[path].stats.data_chunks_sent;
+        if sent == new_chunks { Ecn::NotEct } else { self.ect() }
     }
 
     /// RFC 9653 5.2: zero if the peer accepts that, but never in packets of the handshake.
@@ -362,7 +266,7 @@ impl Association {
         let before = self.paths[path].in_flight();
         let written = self.write_packet(now, path, purpose, buf);
         if self.sending.needs.sending {
-            self.report_sent(now, path, before);
+            sender!(self).report_sent(now, path, before);
         }
         written
     }
@@ -379,7 +283,7 @@ impl Association {
             verification_tag,
         };
         let checksum = self.checksum();
-        let room = self.auth_room(purpose);
+        let room = self.auth_room(purpose == Purpose::Control);
         let limit = (buf.len() & !3).saturating_sub(room);
         let mut w = PacketWriter::new(&mut buf[..limit], header);
         let bundles = self.procedures.bundles();
@@ -399,29 +303,35 @@ impl Association {
             // packet on its path.
             let may_follow = bundles || purpose == Purpose::Sack;
             let with_sack =
-                self.receiving.ack.is_pending() && may_follow && self.ack_path() == path;
-            let stamp = self.write_timestamp(now, with_sack, &mut w);
+                self.receiving.ack.is_pending() && may_follow && receiver!(self).ack_path() == path;
+            let echo = self.receiving.ack.echo.filter(|_| with_sack);
+            let origin = self.handshake.local_tag.0;
+            let stamp = sender!(self).write_timestamp(now, origin, echo, &mut w);
             // If it does not fit, the SACK is sent in the next packet.
-            let echoes = with_sack && self.write_sack(&mut w).is_ok() && self.write_ecne(&mut w);
+            let echoes = with_sack
+                && receiver!(self).write_sack(&mut w).is_ok()
+                && self.marks.write_ecne(&mut w);
             let mut full = echoes && !self.marks.may_precede_data();
             let bare = (w.len(), w.chunk_count());
             if !answered {
-                full |= self.write_pending_response(&mut w).is_err();
+                full |= write_response(self.pending_response(), &mut w).is_err();
             }
             let before = w.chunk_count();
             if self.state.may_send_data() && !full && (bundles || purpose != Purpose::Sack) {
-                self.note_alone();
-                self.write_data(now, path, purpose, &mut w);
+                let mut s = sender!(self);
+                s.note_alone();
+                s.write_data(now, path, purpose, &mut w);
             }
             if w.chunk_count() == before {
                 w.take_back(bare.0, bare.1);
             }
-            self.settle_timestamp(now, stamp, &mut w);
+            sender!(self).settle_timestamp(now, stamp, &mut w);
         }
-        if early && self.next_new_size().is_some() {
-            self.note_alone();
+        if early && self.sending.next_new_chunk_size(&self.paths).is_some() {
+            let mut s = sender!(self);
+            s.note_alone();
             // One packet, whatever the window of the path, which the COOKIE ACK confirms.
-            self.write_new_data(now, path, Purpose::Probe(None), &mut w);
+            s.write_new_data(now, path, Purpose::Probe(None), &mut w);
         }
         if matches!(purpose, Purpose::Retransmission(_) | Purpose::NewData(_)) {
             self.sending.burst.count();
@@ -431,28 +341,10 @@ impl Association {
             (false, 0) => w.finish(checksum),
             (false, _) => {
                 let len = w.len();
-                let len = self.authenticate(buf, len);
+                let len = self.auth.authenticate(buf, len);
                 seal(&mut buf[..len], checksum);
                 len
             }
-        }
-    }
-
-    /// Writes the DATA chunks of a packet.
-    fn write_data(&mut self, now: Time, path: PathId, purpose: Purpose, w: &mut PacketWriter<'_>) {
-        match purpose {
-            Purpose::Probe(tsn) => {
-                match tsn {
-                    Some(tsn) => self.write_probe(now, path, tsn, w),
-                    None => self.write_new_data(now, path, purpose, w),
-                }
-                self.paths[path].recovery.probe = false;
-            }
-            Purpose::NewData(_) => self.write_new_data(now, path, purpose, w),
-            _ if self.sending.flight.has_lost() => {
-                self.procedures.write_retransmissions(self, now, path, purpose, w);
-            }
-            _ => self.write_new_data(now, path, purpose, w),
         }
     }
 
@@ -495,7 +387,8 @@ impl Association {
                 front,
                 Some(Control::Heartbeat | Control::PairedHeartbeat { second: false })
             ) {
-                self.procedures.on_heartbeat_written(self, path);
+                let mut s = sender!(self);
+                s.procedures.on_heartbeat_written(&mut s, path);
             }
             // A chunk that does not even fit an empty packet is dropped.
             self.outbox.pop();
@@ -517,22 +410,22 @@ impl Association {
             Control::CookieEchoVerifying => match &self.state {
                 State::CookieEchoed(s) => {
                     w.cookie_echo(&s.cookie)?;
-                    w.heartbeat(&self.heartbeat_info(path))
+                    w.heartbeat(&self.paths.heartbeat(self.now, path))
                 }
                 _ => Ok(()),
             },
             Control::CookieAck => w.cookie_ack(),
             Control::CookieAckVerifying => {
                 w.cookie_ack()?;
-                w.heartbeat(&self.heartbeat_info(path))
+                w.heartbeat(&self.paths.heartbeat(self.now, path))
             }
-            Control::Heartbeat => w.heartbeat(&self.heartbeat_info(path)),
+            Control::Heartbeat => w.heartbeat(&self.paths.heartbeat(self.now, path)),
             Control::PairedHeartbeat { second } => {
-                w.heartbeat(&self.paired_heartbeat_info(path, *second))
+                w.heartbeat(&self.paired_heartbeat(path, *second))
             }
             Control::Probe(size) => {
-                let mut info = self.heartbeat_info(path).to_vec();
-                let taken = HEARTBEAT_LEN + self.auth_room(Purpose::Control);
+                let mut info = self.paths.heartbeat(self.now, path).to_vec();
+                let taken = HEARTBEAT_LEN + self.auth_room(true);
                 info.resize(info.len().max(size.saturating_sub(taken)), 0);
                 w.heartbeat(&info)
             }
@@ -543,7 +436,10 @@ impl Association {
             Control::MtuProbe(size, begun) => self.write_mtu_probe(path, *size, *begun, w),
             Control::Asconf(raw) => w.raw_chunk(raw),
             Control::Reconfig(body) => w.re_config(|p| p.append(ReconfigParameters::new(body))),
-            Control::ForwardTsn => self.write_forward_tsn(w),
+            Control::ForwardTsn => {
+                let interleaves = self.handshake.has(Extension::Interleaving);
+                write_forward_tsn(&self.sending, interleaves, self.pending_response(), w)
+            }
             Control::Error(cause) => w.error(|c| cause.write(c)),
             Control::Shutdown => w.shutdown(self.receiving.tsns().cumulative()),
             Control::ShutdownAck => w.shutdown_ack(),
@@ -552,6 +448,32 @@ impl Association {
                 Some(cause) => cause.write(c),
                 None => Ok(()),
             }),
+        }
+    }
+
+    /// Information of a HEARTBEAT of a packet pair.
+    fn paired_heartbeat(&self, path: PathId, second: bool) -> Vec<u8> {
+        let taken = COMMON_HEADER_LEN + 2 * CHUNK_HEADER_LEN + self.auth_room(true);
+        self.paths.paired_heartbeat(self.now, path, second, taken)
+    }
+
+    /// Writes a HEARTBEAT of a probe for the path's MTU, and the padding of the packet.
+    fn write_mtu_probe(
+        &self,
+        path: PathId,
+        size: Option<usize>,
+        begun: Time,
+        w: &mut PacketWriter<'_>,
+    ) -> Result<(), DoesNotFit> {
+        let kind =
+            if size.is_some() { HeartbeatKind::LargeProbe } else { HeartbeatKind::SmallProbe };
+        w.heartbeat(&self.paths.heartbeat_info.write(kind, path, begun))?;
+        match size {
+            Some(size) => {
+                let taken = w.len() + CHUNK_HEADER_LEN + self.auth_room(true);
+                w.pad(size.saturating_sub(taken))
+            }
+            None => Ok(()),
         }
     }
 
@@ -573,223 +495,13 @@ impl Association {
             init::offered(&self.config, &self.shared.config).write(p)?;
             init::write_adaptation_layer(p, &self.config)?;
             if self.config.authentication() {
-                self.auth_offer().write(p)?;
+                auth::offer(&self.config, &self.shared, &self.handshake).write(p)?;
             }
             if let Some(ms) = preservative {
                 p.cookie_preservative(ms)?;
             }
             init::write_supported_types(p, &self.shared, destination)
         })
-    }
-
-    /// Writes the lowest lost chunks, as many as fit one packet (RFC 9260 6.3.3 (E3), 7.2.4 (3)).
-    #[inline(never)]
-    pub(super) fn write_retransmissions(
-        &mut self,
-        now: Time,
-        path: PathId,
-        purpose: Purpose,
-        w: &mut PacketWriter<'_>,
-    ) {
-        let concurrent = self.sending.is_concurrent();
-        let forced = self.paths[path].allowance;
-        let (mut from, chosen) = match purpose {
-            Purpose::Retransmission(tsn) => (tsn, Some(tsn)),
-            _ => (self.sending.flight.ack_point().next(), None),
-        };
-        let mut first = true;
-        while let Some((tsn, chunk, cause)) = self.sending.flight.lost_from(from) {
-            from = tsn.next();
-            let size = chunk.size();
-            if w.remaining() < size as usize {
-                break;
-            }
-            let lost = chunk.as_lost(tsn, cause);
-            // The policy has chosen for this chunk already; if it draws lots, it may choose
-            // differently now.
-            let to = if chosen == Some(tsn) { path } else { self.path_for_lost(&lost) };
-            let allowed = (forced || chosen == Some(tsn))
-                || (self.may_burst(now, path)
-                    && !(first && self.paths[path].awaits_delivery())
-                    && self.sending.peer_has_room_for(tsn, size));
-            if to != path && concurrent {
-                continue;
-            }
-            if to != path || !allowed {
-                break;
-            }
-            self.retransmit(now, path, tsn, cause, w);
-            first = false;
-        }
-        if !first {
-            if concurrent {
-                self.paths[path].allowance = false;
-            } else {
-                self.paths.clear_allowances();
-            }
-            self.outbox.release();
-        }
-    }
-
-    /// Retransmits a lost chunk on `path`. The packet has room for it.
-    fn retransmit(
-        &mut self,
-        now: Time,
-        path: PathId,
-        tsn: Tsn,
-        cause: LossCause,
-        w: &mut PacketWriter<'_>,
-    ) {
-        // In CMT each path recovers by itself.
-        let cmt = self.sending.is_concurrent();
-        let own = if cmt { self.paths[path].highest_sent() } else { None };
-        let highest = own.unwrap_or_else(|| self.sending.flight.highest());
-        let old = self.sending.flight.get(tsn).map_or(path, |chunk| chunk.path);
-        for p in self.paths.iter_mut().filter(|p| !cmt || p.id() == old) {
-            p.drop_rtt_probe_from(tsn);
-        }
-        self.write_again(now, path, tsn, cause, highest, w);
-    }
-
-    /// Writes a lost chunk again, and accounts for it; `highest` is its recover point if this is a
-    /// fast retransmission.
-    pub(super) fn write_again(
-        &mut self,
-        now: Time,
-        path: PathId,
-        tsn: Tsn,
-        cause: LossCause,
-        highest: Tsn,
-        w: &mut PacketWriter<'_>,
-    ) {
-        let retransmission = self.flags_retransmissions();
-        let (old, chunk) = self.sending.flight.resend(tsn, path, highest);
-        let (transmissions, size) = (chunk.transmissions, chunk.size());
-        let still = self.stands_still_after(path, size);
-        if let Some(chunk) = self.sending.flight.get(tsn) {
-            // The room was checked.
-            let _ = chunk.write(tsn, still, retransmission, w);
-        }
-        self.sending.cwnd_update.on_retransmit(old, path);
-        self.paths[old].lost_gone(size);
-        self.paths[old].recovery.retransmitted(tsn);
-        let p = &mut self.paths[path];
-        match cause {
-            LossCause::FastRetransmit => p.stats.fast_retransmissions += 1,
-            LossCause::Timeout => p.stats.timeout_retransmissions += 1,
-        }
-        self.sending.charge_window(tsn, size);
-        self.data_left(now, path, tsn, transmissions, size);
-    }
-
-    /// Writes a chunk in flight again, to probe its path.
-    fn write_probe(&mut self, now: Time, path: PathId, tsn: Tsn, w: &mut PacketWriter<'_>) {
-        let size = self.sending.flight.get(tsn).map_or(0, crate::send::Outstanding::size);
-        if w.remaining() >= size as usize && self.mark_probed(path, tsn) {
-            self.retransmit(now, path, tsn, LossCause::FastRetransmit, w);
-        }
-    }
-
-    fn write_new_data(
-        &mut self,
-        now: Time,
-        path: PathId,
-        purpose: Purpose,
-        w: &mut PacketWriter<'_>,
-    ) {
-        let ahead = match purpose {
-            Purpose::NewData(ahead) => ahead,
-            Purpose::Probe(_) => 0,
-            _ => match self.procedures.next_new_data(self, now) {
-                Some(turn) if turn.path == path => turn.ahead,
-                _ => return,
-            },
-        };
-        let mut written = false;
-        let bundles = self.sending.queue.begin_packet();
-        let first = self.sending.queue.next_stream();
-        let header = self.data_header();
-        let concurrent = self.sending.is_concurrent();
-        loop {
-            let room = w.remaining() / 4 * 4;
-            let Some(room) = room.checked_sub(header) else { break };
-            if !bundles && self.sending.queue.next_stream() != first {
-                break;
-            }
-            let Some((n, reserved)) = self.next_new_chunk(path, ahead, room) else { break };
-            let size = self.sending.flight.counted(n + header);
-            let overtakes =
-                concurrent || !self.sending.flight.has_lost() || self.may_overtake(path);
-            let allowed = matches!(purpose, Purpose::Probe(_)) || self.may_burst(now, path);
-            if !allowed || !self.sending.peer_has_room(size) || !overtakes {
-                break;
-            }
-            let sender = &mut self.sending;
-            let tsn = if let Some(tsn) = reserved {
-                sender.flight.send_reserved(tsn, path, self.paths[path].highest_sent());
-                tsn
-            } else {
-                if sender.flight.is_full() {
-                    break;
-                }
-                let Some(chunk) = sender.queue.take(n) else { break };
-                sender.flight.push(chunk, path).0
-            };
-            let still = self.stands_still_after(path, size);
-            let Some(out) = self.sending.flight.get(tsn) else { break };
-            // The room was checked.
-            let _ = out.write(tsn, still, false, w);
-            self.sending.charge_window(tsn, size);
-            let stats = &mut self.paths[path].stats;
-            stats.data_chunks_sent += 1;
-            stats.data_bytes_sent += n as u64;
-            self.data_left(now, path, tsn, 1, size);
-            written = true;
-        }
-        if written {
-            self.procedures.on_new_data_written(self, now, path);
-        }
-    }
-
-    /// Size of the next new chunk for `path` if `room` bytes are left for its payload, and its TSN
-    /// if it has one.
-    fn next_new_chunk(
-        &mut self,
-        path: PathId,
-        ahead: usize,
-        room: usize,
-    ) -> Option<(usize, Option<Tsn>)> {
-        let largest = self.sending.largest_payload;
-        let sender = &mut self.sending;
-        let tsn = if ahead > 0 {
-            sender.next_ahead(ahead, self.paths[path].highest_sent(), largest)
-        } else {
-            sender.flight.first_reserved().map(|(tsn, _)| tsn)
-        };
-        let Some(tsn) = tsn else { return Some((sender.queue.next_size(largest, room)?, None)) };
-        let n = sender.flight.get(tsn)?.content.payload.len();
-        (n <= room).then_some((n, Some(tsn)))
-    }
-
-    /// Accounts for a chunk sent on `path`: flight, round-trip time, T3-rtx.
-    pub(super) fn data_left(
-        &mut self,
-        now: Time,
-        path: PathId,
-        tsn: Tsn,
-        transmissions: u32,
-        size: u32,
-    ) {
-        self.sending.flight.set_sent(tsn, now);
-        let p = &mut self.paths[path];
-        p.data_sent(now, tsn, transmissions, size);
-        if p.rtt_probe().is_none() && self.sending.rtt_sampling.may_start(transmissions) {
-            p.start_rtt_probe(now, tsn);
-        }
-        // RFC 9260 6.3.2 (R1).
-        self.procedures.on_chunk_sent(self, now, path, tsn, transmissions);
-        self.note_sent(now, path, tsn, transmissions);
-        self.watch_sent(now, path);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{SENDERS, Sender};
+use crate::{SENDERS, SenderModel};
 
 fn unknown(text: &str, names: &[&str]) -> String {
     format!("\"{text}\" is not known; allowed: {}", names.join(", "))
@@ -82,7 +82,7 @@ choice! {
 /// Sender procedures where the RFC leaves room for interpretation, of one of the senders in this
 /// build.
 #[derive(Clone, Copy)]
-pub struct Procedures(&'static Sender);
+pub struct Procedures(&'static SenderModel);
 
 impl Procedures {
     /// This crate's reading of RFC 9260.
@@ -99,11 +99,11 @@ impl Procedures {
         names
     };
 
-    pub(crate) const fn of(sender: &'static Sender) -> Self {
+    pub(crate) const fn of(sender: &'static SenderModel) -> Self {
         Self(sender)
     }
 
-    pub(crate) const fn sender(self) -> &'static Sender {
+    pub(crate) const fn sender(self) -> &'static SenderModel {
         self.0
     }
 }

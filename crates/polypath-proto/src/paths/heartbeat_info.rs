@@ -1,6 +1,8 @@
 //! The information in a HEARTBEAT, which its answer returns unchanged (RFC 9260 3.3.5, 5.4, 8.3).
 
+use super::Paths;
 use crate::ids::PathId;
+use crate::path::PacketPair;
 use crate::rng::{hmac, hmac_verify_truncated};
 use crate::time::Time;
 use crate::wire::CHUNK_HEADER_LEN;
@@ -77,5 +79,28 @@ impl HeartbeatInfo {
         let high = now - now % SPAN;
         let nanos = if high + low <= now { high + low } else { (high + low).checked_sub(SPAN)? };
         Some((path, Time::from_nanos(nanos), kind))
+    }
+}
+
+impl Paths {
+    /// Information of a HEARTBEAT on `path` that is sent now.
+    pub(crate) fn heartbeat(&self, now: Time, path: PathId) -> [u8; INFO_LEN] {
+        self.heartbeat_info.write(HeartbeatKind::Plain, path, now)
+    }
+
+    /// Information of a HEARTBEAT of a packet pair, padded to the path's largest packet, of which
+    /// `taken` bytes are used otherwise.
+    pub(crate) fn paired_heartbeat(
+        &self,
+        now: Time,
+        path: PathId,
+        second: bool,
+        taken: usize,
+    ) -> Vec<u8> {
+        let sent = if second { PacketPair::mark(now) } else { now };
+        let room = self[path].max_packet() - taken;
+        let mut info = self.heartbeat(sent, path).to_vec();
+        info.resize(room.max(INFO_LEN), 0);
+        info
     }
 }

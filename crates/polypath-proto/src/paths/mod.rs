@@ -17,8 +17,10 @@ use crate::time::Time;
 use crate::transmit::FourTuple;
 
 mod heartbeat_info;
+mod locals;
 
-pub(crate) use heartbeat_info::{HEARTBEAT_CHUNK_LEN, HeartbeatInfo, HeartbeatKind, INFO_LEN};
+pub(crate) use heartbeat_info::{HEARTBEAT_CHUNK_LEN, HeartbeatInfo, HeartbeatKind};
+pub(crate) use locals::Locals;
 
 /// The path id in a HEARTBEAT has six bits.
 pub(crate) const MOST_PATHS: usize = 64;
@@ -37,6 +39,8 @@ pub(crate) struct Paths {
     current: PathId,
     /// Consecutive errors over all paths (RFC 9260 8.1).
     errors: u32,
+    /// The error count has exceeded Association.Max.Retrans: the association ends.
+    unreachable: bool,
     /// Number of changes to the paths and the peer's addresses so far.
     changes: u64,
     /// No new data before every path has been confirmed or has exhausted its probes.
@@ -46,6 +50,13 @@ pub(crate) struct Paths {
     /// The peer's first window, if new paths start with it as ssthresh; 0 while it is not known.
     pub(crate) ssthresh: u32,
     pub(crate) heartbeat_info: HeartbeatInfo,
+    /// The local addresses that the peer knows; `None` without dynamic addresses (RFC 5061).
+    pub(crate) locals: Option<Locals>,
+    /// Address that the peer has requested as this side's primary, until a path to it is confirmed
+    /// (RFC 5061 4.2.4).
+    pub(crate) requested_primary: Option<IpAddr>,
+    /// Bytes that every packet with DATA needs besides DATA.
+    pub(crate) overhead: usize,
     pub(crate) failover: Box<dyn FailoverPolicy>,
     /// Whether `failover` watches for paths that do not answer.
     pub(crate) watches_silence: bool,
@@ -78,11 +89,15 @@ impl Paths {
             primary: PathId(0),
             current: PathId(0),
             errors: 0,
+            unreachable: false,
             changes: 0,
             awaited: false,
             refused: 0,
             ssthresh: 0,
             heartbeat_info: HeartbeatInfo::new(key),
+            locals: None,
+            requested_primary: None,
+            overhead: 0,
             failover: config.failover().make(setup),
             watches_silence: config.failover().needs.silence,
             probing: config.probing().make(setup),
@@ -341,6 +356,15 @@ impl Paths {
         }
     }
 
+    /// Makes the address that the peer has requested the primary, once a path to it is confirmed.
+    pub(crate) fn apply_requested_primary(&mut self, now: Time, events: &mut Events) {
+        let Some(ip) = self.requested_primary else { return };
+        let fits = |p: &&Path| p.is_to(ip) && p.state() != PathState::Unconfirmed;
+        let Some(path) = self.list.iter().find(fits).map(Path::id) else { return };
+        self.requested_primary = None;
+        self.set_primary(now, path, events);
+    }
+
     /// Lets the failover policy choose the path for new data.
     pub(crate) fn choose_current(&mut self, now: Time, events: &mut Events) {
         let view = PathsView { paths: &self.list, primary: self.primary, current: self.current };
@@ -412,14 +436,21 @@ impl Paths {
         self.errors += 1;
     }
 
+    /// Whether the error count exceeds `most`, Association.Max.Retrans: the association ends after
+    /// the current event (RFC 9260 8.1).
+    pub(crate) const fn exceed(&mut self, most: u32) -> bool {
+        self.unreachable |= self.errors > most;
+        self.unreachable
+    }
+
+    /// Whether the association ends because the peer is unreachable.
+    pub(crate) const fn are_unreachable(&self) -> bool {
+        self.unreachable
+    }
+
     /// Clears the error count of the association (RFC 9260 8.1).
     pub(crate) const fn clear_association_errors(&mut self) {
         self.errors = 0;
-    }
-
-    /// Consecutive errors over all paths (RFC 9260 8.1).
-    pub(crate) const fn association_errors(&self) -> u32 {
-        self.errors
     }
 
     /// The network has refused an INIT on this path; true if it has on every path.

@@ -18,7 +18,12 @@ use std::sync::Arc;
 
 use crate::allocation::LEAST;
 use crate::config::Config;
+use crate::event::Event;
+use crate::events::Events;
+use crate::extension::{Extension, Extensions};
 use crate::ids::Tsn;
+use crate::path::Path;
+use crate::paths::Paths;
 use crate::policy::entry::Needs;
 use crate::policy::scheduler::NewData;
 use crate::policy::{
@@ -26,6 +31,7 @@ use crate::policy::{
 };
 use crate::pool::Pool;
 use crate::time::Time;
+use crate::wire::{DATA_HEADER_LEN, I_DATA_HEADER_LEN};
 pub(crate) use apply::Acknowledgement;
 use burst::Burst;
 pub(crate) use forward::Forward;
@@ -83,6 +89,8 @@ pub(crate) struct Sending {
     pub(crate) largest_payload: usize,
     /// Payload limit derived from the peer's first window.
     pub(crate) window_payload: usize,
+    /// Bytes of the response to a reset that precedes the data of every packet (RFC 6525 5.2.4).
+    pub(crate) response_len: usize,
     /// Since when new data waits for nothing but the peer's receive buffer.
     pub(crate) blocked_since: Option<Time>,
     pub(crate) sack: SackMemory,
@@ -137,6 +145,7 @@ impl Sending {
             alone: false,
             largest_payload: usize::MAX,
             window_payload: usize::MAX,
+            response_len: 0,
             blocked_since: None,
             sack: SackMemory::default(),
             overwork: 0,
@@ -169,6 +178,66 @@ impl Sending {
         let buffer = self.tuning.size();
         let memory = most_memory(buffer).saturating_sub(self.memory());
         buffer.saturating_sub(self.buffered).min(memory)
+    }
+
+    /// Payload bytes that the send buffer still accepts. Events that wait to be polled take up
+    /// memory too.
+    pub(crate) fn room_beside(&self, events: &Events) -> usize {
+        self.room().saturating_sub(events.memory())
+    }
+
+    /// Reports to the application that it may write again, if it waits for that.
+    pub(crate) fn report_room(&mut self, events: &mut Events) {
+        if self.starved && self.room_beside(events) >= self.writable_room() {
+            self.starved = false;
+            events.push_always(Event::Writable);
+        }
+    }
+
+    /// Reports to the application that everything sent was acknowledged, if it was not before.
+    pub(crate) fn report_drained(&self, was_done: bool, events: &mut Events) {
+        if !was_done && self.is_done() {
+            events.push_always(Event::Drained);
+        }
+    }
+
+    /// Length of the header of a chunk of user data.
+    pub(crate) const fn data_header(&self) -> usize {
+        if self.queue.interleaves() { I_DATA_HEADER_LEN } else { DATA_HEADER_LEN }
+    }
+
+    /// Whether messages may be abandoned: one was sent with a limit, and the peer supports FORWARD
+    /// TSN.
+    pub(crate) const fn may_abandon(&self, agreed: Extensions) -> bool {
+        self.unreliable && agreed.contains(Extension::PartialReliability)
+    }
+
+    /// The size of the next new chunk in a packet of its own, if TSNs are left, data may be sent,
+    /// and the peer has room for it.
+    pub(crate) fn next_new_chunk_size(&self, paths: &Paths) -> Option<u32> {
+        let size = self.next_new_size(self.largest_payload)? + self.data_header();
+        let size = self.flight.counted(size);
+        let full = self.flight.is_full() && self.flight.first_reserved().is_none();
+        let waits = paths.awaited || full || !self.peer_has_room(size);
+        (!waits).then_some(size)
+    }
+
+    /// When the timer of a FORWARD TSN expires.
+    pub(crate) fn forward_timer(&self) -> Option<Time> {
+        self.forward.map(|f| f.timer)
+    }
+
+    /// When the next queued message expires.
+    pub(crate) fn next_abandonment(&self, agreed: Extensions) -> Option<Time> {
+        if self.may_abandon(agreed) { self.queue.next_expiry() } else { None }
+    }
+
+    /// Updates the largest payload that fits every path and the peer's window.
+    pub(crate) fn fit(&mut self, paths: &Paths) {
+        let header = self.data_header() + self.response_len;
+        let fits = |p: &Path| (p.max_chunk() as usize - header) / 4 * 4;
+        let smallest = paths.present().map(fits).min().unwrap_or(usize::MAX);
+        self.largest_payload = smallest.min(self.window_payload);
     }
 
     /// Room that makes the application write again, in bytes. With a size that follows the

@@ -167,6 +167,11 @@ impl SendQueue {
         self.next = self.begun.or_else(|| self.scheduler.next());
     }
 
+    /// Whether messages are interleaved.
+    pub(crate) const fn interleaves(&self) -> bool {
+        self.interleaves
+    }
+
     /// Sets whether messages are interleaved, as negotiated in the handshake, before any data is
     /// sent.
     pub(crate) const fn interleave(&mut self, interleaves: bool) {

@@ -8,16 +8,19 @@
 use std::any::Any;
 use std::fmt::Debug;
 
-use crate::association::Association;
+use crate::association::Sender;
 use crate::association::transmit::Purpose;
 use crate::config::{Config, Registry};
 use crate::constants::ConfigError;
 use crate::ids::{PathId, Tsn};
 use crate::path::PathState;
+use crate::paths::Paths;
 use crate::policy::entry::Replacement;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::scheduler::Turn;
+use crate::receive::PendingSack;
 use crate::rng::Ties;
+use crate::send::Sending;
 use crate::time::Time;
 use crate::wire::{PacketWriter, Sack};
 
@@ -26,7 +29,7 @@ pub mod ns2;
 mod rfc9260;
 
 /// The senders, the default first.
-pub(crate) const SENDERS: &[&Sender] = &[
+pub(crate) const SENDERS: &[&SenderModel] = &[
     &rfc9260::SENDER,
     #[cfg(feature = "ns2")]
     &ns2::SENDER,
@@ -34,7 +37,7 @@ pub(crate) const SENDERS: &[&Sender] = &[
 
 /// A sender: a value of the parameter `procedures`.
 #[derive(Debug)]
-pub(crate) struct Sender {
+pub(crate) struct SenderModel {
     /// Its name.
     pub(crate) name: &'static str,
     /// Its procedures.
@@ -87,41 +90,41 @@ pub(super) trait SenderProcedures: Debug + Sync {
     fn asks_for_sacks(&self) -> bool;
 
     /// Whether a HEARTBEAT may be a pair of full packets to measure the bandwidth.
-    fn may_pair_heartbeats(&self, a: &Association, now: Time, path: PathId) -> bool;
+    fn may_pair_heartbeats(&self, paths: &Paths, now: Time, path: PathId) -> bool;
 
     /// Whether an error on `path` counts as one of the association (RFC 9260 8.1).
-    fn counts_for_association(&self, a: &Association, path: PathId, error: PathErrorKind) -> bool;
+    fn counts_for_association(&self, paths: &Paths, path: PathId, error: PathErrorKind) -> bool;
 
-    /// Whether a SACK may be sent only to announce a window, for chunks of `chunk` bytes (RFC 9260
-    /// 6.2).
-    fn updates_window(&self, a: &Association, chunk: u32) -> bool;
+    /// Whether a SACK may be sent only to announce a window, where `announced` bytes were announced
+    /// last, for chunks of `chunk` bytes (RFC 9260 6.2).
+    fn updates_window(&self, announced: u32, chunk: u32) -> bool;
 
     /// Whether dropping a chunk that was acknowledged causes a SACK at once (RFC 9260 6.2).
     fn reports_reneging(&self) -> bool;
 
     /// Whether Max.Burst packets have been sent in response to the current event, if packets are
     /// counted.
-    fn burst_is_full(&self, a: &Association) -> bool;
+    fn burst_is_full(&self, config: &Config, sending: &Sending) -> bool;
 
     // Events.
 
     /// A packet has arrived on a path.
-    fn on_packet(&self, a: &mut Association, path: PathId);
+    fn on_packet(&self, side: &mut Box<dyn Side>, ack: &mut PendingSack, path: PathId);
 
     /// The application has passed a message.
-    fn on_message(&self, a: &mut Association);
+    fn on_message(&self, side: &mut Box<dyn Side>);
 
     /// A SACK has arrived, late or not.
-    fn on_sack(&self, a: &mut Association);
+    fn on_sack(&self, side: &mut Box<dyn Side>);
 
     /// The timer for a delayed SACK has expired.
-    fn on_sack_timeout(&self, a: &mut Association);
+    fn on_sack_timeout(&self, sending: &Sending, ack: &mut PendingSack);
 
     /// Processes the acknowledgements of a SACK that is not late, or, without one, of a SHUTDOWN.
     /// `packets` is the number of packets with DATA that the SACK answers, if it reports that.
     fn acknowledge(
         &self,
-        a: &mut Association,
+        s: &mut Sender<'_>,
         now: Time,
         cumulative: Tsn,
         sack: Option<&Sack<'_>>,
@@ -129,30 +132,30 @@ pub(super) trait SenderProcedures: Debug + Sync {
     );
 
     /// Adopts the window of a SACK.
-    fn set_window(&self, a: &mut Association, a_rwnd: u32);
+    fn set_window(&self, s: &mut Sender<'_>, a_rwnd: u32);
 
     /// A window probe that the peer has dropped was marked lost, to be retransmitted.
-    fn on_probe_refused(&self, a: &mut Association, tsn: Tsn);
+    fn on_probe_refused(&self, s: &mut Sender<'_>, tsn: Tsn);
 
     /// All paths have been confirmed, or have exhausted their probes: data may be sent.
-    fn on_paths_confirmed(&self, a: &mut Association, now: Time);
+    fn on_paths_confirmed(&self, s: &mut Sender<'_>, now: Time);
 
     /// A HEARTBEAT on a path has been answered; `was` is the state that the path had.
-    fn on_heartbeat_answered(&self, a: &mut Association, now: Time, path: PathId, was: PathState);
+    fn on_heartbeat_answered(&self, s: &mut Sender<'_>, now: Time, path: PathId, was: PathState);
 
     /// The failover policy has taken back a path because none is active.
-    fn on_path_taken_back(&self, a: &mut Association, path: PathId);
+    fn on_path_taken_back(&self, s: &mut Sender<'_>, path: PathId);
 
     /// A HEARTBEAT on a path has been requested.
-    fn on_heartbeat(&self, a: &mut Association, now: Time, path: PathId);
+    fn on_heartbeat(&self, s: &mut Sender<'_>, now: Time, path: PathId);
 
     /// A HEARTBEAT that watches a path has been written.
-    fn on_heartbeat_written(&self, a: &mut Association, path: PathId);
+    fn on_heartbeat_written(&self, s: &mut Sender<'_>, path: PathId);
 
     /// A chunk has been sent on a path, for the time `transmissions`: T3-rtx (RFC 9260 6.3.2, R1).
     fn on_chunk_sent(
         &self,
-        a: &mut Association,
+        s: &mut Sender<'_>,
         now: Time,
         path: PathId,
         tsn: Tsn,
@@ -160,42 +163,43 @@ pub(super) trait SenderProcedures: Debug + Sync {
     );
 
     /// A packet of new data has been written.
-    fn on_new_data_written(&self, a: &mut Association, now: Time, path: PathId);
+    fn on_new_data_written(&self, s: &mut Sender<'_>, now: Time, path: PathId);
 
     /// Everything that the current event allows has been sent.
-    fn on_burst_over(&self, a: &mut Association);
+    fn on_burst_over(&self, s: &mut Sender<'_>);
 
     // Timers.
 
-    /// Handles the timers of the paths that have expired.
-    fn handle_path_timers(&self, a: &mut Association, now: Time);
+    /// Handles the timers of the paths that have expired. True if a path's heartbeat period is
+    /// over: a time to free memory.
+    fn handle_path_timers(&self, s: &mut Sender<'_>, now: Time) -> bool;
 
     /// A HEARTBEAT was not answered within the RTO (RFC 9260 8.3).
-    fn handle_heartbeat_timeout(&self, a: &mut Association, now: Time, path: PathId);
+    fn handle_heartbeat_timeout(&self, s: &mut Sender<'_>, now: Time, path: PathId);
 
     // Paths.
 
     /// The association is established: begins to probe the paths.
-    fn start_path_management(&self, a: &mut Association, now: Time, inbound: bool);
+    fn start_path_management(&self, s: &mut Sender<'_>, now: Time, inbound: bool);
 
     /// Schedules the next HEARTBEAT of a path (RFC 9260 8.3).
-    fn schedule_heartbeat(&self, a: &mut Association, now: Time, path: PathId);
+    fn schedule_heartbeat(&self, s: &mut Sender<'_>, now: Time, path: PathId);
 
     // Sending.
 
     /// Called before the next packet is chosen.
-    fn before_sending(&self, a: &mut Association, now: Time);
+    fn before_sending(&self, s: &mut Sender<'_>, now: Time);
 
     /// The next lost chunk that may be retransmitted now, and its path.
-    fn next_retransmission(&self, a: &mut Association, now: Time) -> Option<(PathId, Tsn)>;
+    fn next_retransmission(&self, s: &mut Sender<'_>, now: Time) -> Option<(PathId, Tsn)>;
 
     /// The path for the next packet of new data, and which data, if it may be sent now.
-    fn next_new_data(&self, a: &mut Association, now: Time) -> Option<Turn>;
+    fn next_new_data(&self, s: &mut Sender<'_>, now: Time) -> Option<Turn>;
 
     /// Writes the lowest lost chunks, as many as fit one packet (RFC 9260 6.3.3 (E3), 7.2.4 (3)).
     fn write_retransmissions(
         &self,
-        a: &mut Association,
+        s: &mut Sender<'_>,
         now: Time,
         path: PathId,
         purpose: Purpose,

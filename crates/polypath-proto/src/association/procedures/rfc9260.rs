@@ -1,18 +1,22 @@
 //! The procedures of RFC 9260. Each refers to the module that has it.
 
-use super::{Sender, SenderProcedures, Side};
-use crate::association::Association;
+use super::{SenderModel, SenderProcedures, Side};
+use crate::association::Sender;
 use crate::association::transmit::Purpose;
+use crate::config::Config;
 use crate::constants::BurstRule;
 use crate::ids::{PathId, Tsn};
 use crate::path::PathState;
+use crate::paths::Paths;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::scheduler::Turn;
+use crate::receive::PendingSack;
+use crate::send::Sending;
 use crate::time::Time;
 use crate::wire::{PacketWriter, Sack};
 
 /// The sender of RFC 9260.
-pub(super) const SENDER: Sender = Sender {
+pub(super) const SENDER: SenderModel = SenderModel {
     name: "rfc9260",
     procedures: &Rfc9260,
     policies: &[],
@@ -50,18 +54,18 @@ impl SenderProcedures for Rfc9260 {
         true
     }
 
-    fn may_pair_heartbeats(&self, a: &Association, now: Time, path: PathId) -> bool {
+    fn may_pair_heartbeats(&self, paths: &Paths, now: Time, path: PathId) -> bool {
         // Full packets go to confirmed addresses only.
-        a.paths.is_confirmed(path) && a.paths[path].is_pair_due(now)
+        paths.is_confirmed(path) && paths[path].is_pair_due(now)
     }
 
-    fn counts_for_association(&self, a: &Association, path: PathId, error: PathErrorKind) -> bool {
+    fn counts_for_association(&self, paths: &Paths, path: PathId, error: PathErrorKind) -> bool {
         // RFC 9260 8.1: "Unacknowledged HEARTBEAT chunks observed on paths different from the path
         // currently used for data transfer SHOULD NOT increment the association error counter".
-        error == PathErrorKind::DataTimeout || path == a.paths.current()
+        error == PathErrorKind::DataTimeout || path == paths.current()
     }
 
-    fn updates_window(&self, _: &Association, _: u32) -> bool {
+    fn updates_window(&self, _: u32, _: u32) -> bool {
         true
     }
 
@@ -69,56 +73,55 @@ impl SenderProcedures for Rfc9260 {
         true
     }
 
-    fn burst_is_full(&self, a: &Association) -> bool {
-        a.config.burst_rule() == BurstRule::PacketCount
-            && a.sending.burst.is_full(a.config.max_burst())
+    fn burst_is_full(&self, config: &Config, sending: &Sending) -> bool {
+        config.burst_rule() == BurstRule::PacketCount && sending.burst.is_full(config.max_burst())
     }
 
-    fn on_packet(&self, _: &mut Association, _: PathId) {}
+    fn on_packet(&self, _: &mut Box<dyn Side>, _: &mut PendingSack, _: PathId) {}
 
-    fn on_message(&self, _: &mut Association) {}
+    fn on_message(&self, _: &mut Box<dyn Side>) {}
 
-    fn on_sack(&self, _: &mut Association) {}
+    fn on_sack(&self, _: &mut Box<dyn Side>) {}
 
-    fn on_sack_timeout(&self, _: &mut Association) {}
+    fn on_sack_timeout(&self, _: &Sending, _: &mut PendingSack) {}
 
     fn acknowledge(
         &self,
-        a: &mut Association,
+        s: &mut Sender<'_>,
         now: Time,
         cumulative: Tsn,
         sack: Option<&Sack<'_>>,
         packets: Option<u32>,
     ) {
-        a.acknowledge(now, cumulative, sack, packets);
+        s.acknowledge(now, cumulative, sack, packets);
     }
 
-    fn set_window(&self, a: &mut Association, a_rwnd: u32) {
-        a.sending.set_window(a_rwnd);
+    fn set_window(&self, s: &mut Sender<'_>, a_rwnd: u32) {
+        s.sending.set_window(a_rwnd);
     }
 
-    fn on_probe_refused(&self, _: &mut Association, _: Tsn) {}
+    fn on_probe_refused(&self, _: &mut Sender<'_>, _: Tsn) {}
 
-    fn on_paths_confirmed(&self, _: &mut Association, _: Time) {}
+    fn on_paths_confirmed(&self, _: &mut Sender<'_>, _: Time) {}
 
-    fn on_heartbeat_answered(&self, _: &mut Association, _: Time, _: PathId, _: PathState) {}
+    fn on_heartbeat_answered(&self, _: &mut Sender<'_>, _: Time, _: PathId, _: PathState) {}
 
-    fn on_path_taken_back(&self, _: &mut Association, _: PathId) {}
+    fn on_path_taken_back(&self, _: &mut Sender<'_>, _: PathId) {}
 
-    fn on_heartbeat(&self, _: &mut Association, _: Time, _: PathId) {}
+    fn on_heartbeat(&self, _: &mut Sender<'_>, _: Time, _: PathId) {}
 
-    fn on_heartbeat_written(&self, _: &mut Association, _: PathId) {}
+    fn on_heartbeat_written(&self, _: &mut Sender<'_>, _: PathId) {}
 
     fn on_chunk_sent(
         &self,
-        a: &mut Association,
+        s: &mut Sender<'_>,
         now: Time,
         path: PathId,
         tsn: Tsn,
         transmissions: u32,
     ) {
-        let lowest = tsn == a.sending.flight.ack_point().next();
-        let p = &mut a.paths[path];
+        let lowest = tsn == s.sending.flight.ack_point().next();
+        let p = &mut s.paths[path];
         if transmissions > 1 && lowest {
             // RFC 9260 6.1: "If the timer for that address is already running, the sender MUST
             // restart the timer if the earliest (i.e., lowest TSN) outstanding DATA chunk sent to
@@ -129,48 +132,48 @@ impl SenderProcedures for Rfc9260 {
         }
     }
 
-    fn on_new_data_written(&self, _: &mut Association, _: Time, _: PathId) {}
+    fn on_new_data_written(&self, _: &mut Sender<'_>, _: Time, _: PathId) {}
 
-    fn on_burst_over(&self, _: &mut Association) {}
+    fn on_burst_over(&self, _: &mut Sender<'_>) {}
 
-    fn handle_path_timers(&self, a: &mut Association, now: Time) {
-        a.handle_path_timers(now);
+    fn handle_path_timers(&self, s: &mut Sender<'_>, now: Time) -> bool {
+        s.handle_path_timers(now)
     }
 
-    fn handle_heartbeat_timeout(&self, a: &mut Association, now: Time, path: PathId) {
-        a.heartbeat_unanswered(now, path);
+    fn handle_heartbeat_timeout(&self, s: &mut Sender<'_>, now: Time, path: PathId) {
+        s.heartbeat_unanswered(now, path);
     }
 
-    fn start_path_management(&self, a: &mut Association, now: Time, _: bool) {
-        a.probe_paths(now);
+    fn start_path_management(&self, s: &mut Sender<'_>, now: Time, _: bool) {
+        s.probe_paths(now);
     }
 
-    fn schedule_heartbeat(&self, a: &mut Association, now: Time, path: PathId) {
-        a.schedule_heartbeat_of(now, path);
+    fn schedule_heartbeat(&self, s: &mut Sender<'_>, now: Time, path: PathId) {
+        s.schedule_heartbeat_of(now, path);
     }
 
-    fn before_sending(&self, a: &mut Association, now: Time) {
-        if !a.sending.is_idle() {
-            a.without_active_path(now);
+    fn before_sending(&self, s: &mut Sender<'_>, now: Time) {
+        if !s.sending.is_idle() {
+            s.without_active_path(now);
         }
     }
 
-    fn next_retransmission(&self, a: &mut Association, now: Time) -> Option<(PathId, Tsn)> {
-        a.next_retransmission(now)
+    fn next_retransmission(&self, s: &mut Sender<'_>, now: Time) -> Option<(PathId, Tsn)> {
+        s.next_retransmission(now)
     }
 
-    fn next_new_data(&self, a: &mut Association, now: Time) -> Option<Turn> {
-        a.next_new_data(now)
+    fn next_new_data(&self, s: &mut Sender<'_>, now: Time) -> Option<Turn> {
+        s.next_new_data(now)
     }
 
     fn write_retransmissions(
         &self,
-        a: &mut Association,
+        s: &mut Sender<'_>,
         now: Time,
         path: PathId,
         purpose: Purpose,
         w: &mut PacketWriter<'_>,
     ) {
-        a.write_retransmissions(now, path, purpose, w);
+        s.write_retransmissions(now, path, purpose, w);
     }
 }

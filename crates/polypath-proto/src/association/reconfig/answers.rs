@@ -3,8 +3,7 @@
 use bytes::Bytes;
 
 use super::requests::{Ours, Request};
-use super::{Deferred, parameters};
-use crate::association::Association;
+use super::{Deferred, Halves, Reconfig, parameters};
 use crate::event::{Event, Reconfigured};
 use crate::ids::{PathId, StreamId, Tsn};
 use crate::outbox::Control;
@@ -36,75 +35,75 @@ fn response(request: u32, result: u32, next_tsns: Option<(Tsn, Tsn)>) -> Option<
     parameters(|w| w.parameter(&parameter)).ok()
 }
 
-impl Association {
+impl Reconfig {
     /// Processes a request of the peer (RFC 6525 5.2.1).
-    pub(super) fn answer_reconfig_request(
+    pub(super) fn answer(
         &mut self,
+        h: &mut Halves<'_>,
         now: Time,
         path: PathId,
         parameter: &ReconfigParameter<'_>,
     ) {
-        let Some(reconfig) = &self.reconfig else { return };
         let Some(request) = parameter.request() else { return };
         // RFC 6525 5.1.7 D3, D4: the response to a request to reset the association has these
         // fields, whatever its result.
         let next_tsns = matches!(parameter, ReconfigParameter::AssociationReset { .. })
-            .then(|| (self.sending.flight.next_tsn(), self.receiving.tsns().cumulative().next()));
-        match reconfig.expected.wrapping_sub(request) {
+            .then(|| (h.sender.sending.flight.next_tsn(), h.receiving.tsns().cumulative().next()));
+        match self.expected.wrapping_sub(request) {
             0 => {}
             1 | 2 => {
                 // RFC 6525 5.2.1: repeat the response. A request of this side may be the response,
                 // and may still be waiting.
-                let waits = reconfig.ours.as_ref().is_some_and(|o| o.will_answer(request));
-                let known = reconfig.answers.iter().find(|(number, _)| *number == request);
+                let waits = self.ours.as_ref().is_some_and(|o| o.will_answer(request));
+                let known = self.answers.iter().find(|(number, _)| *number == request);
                 if let Some((_, body)) = known {
-                    self.outbox.push(path, Control::Reconfig(body.clone()));
+                    h.sender.outbox.push(path, Control::Reconfig(body.clone()));
                 } else if waits {
-                    self.respond(path, request, result::IN_PROGRESS, next_tsns);
+                    self.respond(h, path, request, result::IN_PROGRESS, next_tsns);
                 }
                 return;
             }
             // The second request of a chunk whose first one is in progress: the peer repeats both.
-            u32::MAX if reconfig.in_progress => {
-                return self.respond(path, request, result::IN_PROGRESS, next_tsns);
+            u32::MAX if self.in_progress => {
+                return self.respond(h, path, request, result::IN_PROGRESS, next_tsns);
             }
-            _ => return self.respond(path, request, result::BAD_SEQUENCE_NUMBER, next_tsns),
+            _ => return self.respond(h, path, request, result::BAD_SEQUENCE_NUMBER, next_tsns),
         }
         let answer = match *parameter {
             ReconfigParameter::OutgoingReset { response, last_tsn, streams, .. } => {
                 // E1: it is the response to a request of this side.
-                self.end_request_like(now, |number, request| {
+                self.end_request_like(h, |number, request| {
                     number == response && matches!(request, Request::ResetIncoming(_))
                 });
-                self.peer_resets_its_streams(path, request, last_tsn, streams)
+                self.peer_resets_its_streams(h, path, request, last_tsn, streams)
             }
-            ReconfigParameter::IncomingReset { streams, .. } => self.peer_resets_ours(streams),
-            ReconfigParameter::AssociationReset { .. } => self.peer_resets_association(now),
+            ReconfigParameter::IncomingReset { streams, .. } => self.peer_resets_ours(h, streams),
+            ReconfigParameter::AssociationReset { .. } => self.peer_resets_association(h, now),
             ReconfigParameter::AddOutgoing { streams, .. } => {
-                self.end_request_like(now, |_, request| *request == Request::AddIncoming(streams));
-                self.peer_adds_streams(streams)
+                self.end_request_like(h, |_, request| *request == Request::AddIncoming(streams));
+                self.peer_adds_streams(h, streams)
             }
-            ReconfigParameter::AddIncoming { streams, .. } => self.peer_wants_streams(streams),
+            ReconfigParameter::AddIncoming { streams, .. } => {
+                self.peer_requests_streams(h, streams)
+            }
             ReconfigParameter::Response { .. } | ReconfigParameter::Unknown { .. } => return,
         };
-        let Some(reconfig) = &mut self.reconfig else { return };
-        reconfig.note_result(request, matches!(answer, Answer::Result(result::IN_PROGRESS)));
+        self.note_result(request, matches!(answer, Answer::Result(result::IN_PROGRESS)));
         match answer {
-            Answer::Result(code) => self.respond(path, request, code, next_tsns),
+            Answer::Result(code) => self.respond(h, path, request, code, next_tsns),
             Answer::Renumbered(ours, theirs) => {
-                self.respond(path, request, result::PERFORMED, Some((ours, theirs)));
-                self.repeat_until_acknowledged(ours);
+                self.respond(h, path, request, result::PERFORMED, Some((ours, theirs)));
+                self.repeat_until_acknowledged(ours, h.sender.sending, h.sender.paths);
             }
             Answer::Request(requests) => {
-                self.begin_reconfig(now, requests, Some(request));
-                let ours = self.reconfig.as_ref().and_then(|r| r.ours.as_ref());
-                if ours.is_some_and(|o| o.will_answer(request)) {
-                    self.respond(path, request, result::IN_PROGRESS, None);
+                self.request(&mut h.sender, now, requests, Some(request));
+                if self.ours.as_ref().is_some_and(|o| o.will_answer(request)) {
+                    self.respond(h, path, request, result::IN_PROGRESS, None);
                 }
             }
             Answer::ResultAndRequest(code, asked) => {
-                self.respond(path, request, code, None);
-                self.begin_reconfig(now, vec![asked], None);
+                self.respond(h, path, request, code, None);
+                self.request(&mut h.sender, now, vec![asked], None);
             }
         }
     }
@@ -112,95 +111,90 @@ impl Association {
     /// Answers the peer's request `number` with "Denied" from now on. The peer has refused the
     /// request of this side that was the answer, and would refuse it again.
     pub(super) fn deny_from_now_on(&mut self, number: u32) {
-        let Some(reconfig) = &mut self.reconfig else { return };
         let Some(body) = response(number, result::DENIED, None) else { return };
-        if let Some((_, answer)) = reconfig.answers.iter_mut().find(|(n, _)| *n == number) {
+        if let Some((_, answer)) = self.answers.iter_mut().find(|(n, _)| *n == number) {
             *answer = body;
         }
     }
 
     /// Sends a result code, and stores it if it is final.
-    fn respond(&mut self, path: PathId, request: u32, code: u32, next_tsns: Option<(Tsn, Tsn)>) {
+    fn respond(
+        &mut self,
+        h: &mut Halves<'_>,
+        path: PathId,
+        request: u32,
+        code: u32,
+        next_tsns: Option<(Tsn, Tsn)>,
+    ) {
         let Some(body) = response(request, code, next_tsns) else { return };
-        let Some(reconfig) = &mut self.reconfig else { return };
         if !matches!(code, result::IN_PROGRESS | result::BAD_SEQUENCE_NUMBER) {
-            reconfig.keep_answer(request, &body);
+            self.keep_answer(request, &body);
         }
-        self.outbox.push(path, Control::Reconfig(body));
+        h.sender.outbox.push(path, Control::Reconfig(body));
     }
 
     /// The peer requests to reset its own streams (RFC 6525 5.2.2).
     fn peer_resets_its_streams(
         &mut self,
+        h: &mut Halves<'_>,
         path: PathId,
         request: u32,
         last_tsn: Tsn,
         listed: U16List<'_>,
     ) -> Answer {
-        let Some(reconfig) = &mut self.reconfig else { return Answer::Result(result::DENIED) };
-        if !reconfig.accepted.reset_streams {
+        if !self.accepted.reset_streams {
             return Answer::Result(result::DENIED);
         }
-        if listed.iter().any(|s| s >= self.handshake.inbound_streams) {
+        if listed.iter().any(|s| s >= *h.inbound_streams) {
             return Answer::Result(result::WRONG_SSN);
         }
         let streams = Streams::listed(listed.iter());
-        if last_tsn.is_after(self.receiving.tsns().cumulative()) {
+        if last_tsn.is_after(h.receiving.tsns().cumulative()) {
             // E2.
-            reconfig.deferred = Some(Deferred { request, last_tsn, streams, path });
+            self.deferred = Some(Deferred { request, last_tsn, streams, path });
             return Answer::Result(result::IN_PROGRESS);
         }
-        reconfig.deferred = None;
-        self.reset_incoming(&streams);
+        self.deferred = None;
+        reset_incoming(h, &streams);
         Answer::Result(result::PERFORMED)
     }
 
-    /// Resets the peer's streams (E3).
-    fn reset_incoming(&mut self, streams: &Streams) {
-        self.receiving.reset_streams(streams);
-        let (streams, outcome) = (streams.list(), Reconfigured::Performed);
-        self.events.push(Event::StreamsReset { incoming: true, streams, outcome });
-    }
-
     /// Data has arrived: performs a reset that waited for it (RFC 6525 5.2.2 E3 to E6).
-    pub(in crate::association) fn perform_deferred_reset(&mut self) {
-        let Some(reconfig) = &mut self.reconfig else { return };
-        let cumulative = self.receiving.tsns().cumulative();
-        if let Some(deferred) = reconfig.deferred.take_if(|d| !d.last_tsn.is_after(cumulative)) {
-            reconfig.note_result(deferred.request, false);
-            self.reset_incoming(&deferred.streams);
-            self.respond(deferred.path, deferred.request, result::PERFORMED, None);
+    pub(in crate::association) fn perform_deferred_reset(&mut self, h: &mut Halves<'_>) {
+        let cumulative = h.receiving.tsns().cumulative();
+        if let Some(deferred) = self.deferred.take_if(|d| !d.last_tsn.is_after(cumulative)) {
+            self.note_result(deferred.request, false);
+            reset_incoming(h, &deferred.streams);
+            self.respond(h, deferred.path, deferred.request, result::PERFORMED, None);
         }
     }
 
     /// Whether this is data of a stream that is being reset, to be dropped: the peer must not send
     /// it before it has the response (RFC 6525 5.2.2 E2).
     pub(in crate::association) fn is_deferred(&self, stream: StreamId, tsn: Tsn) -> bool {
-        let deferred = self.reconfig.as_ref().and_then(|r| r.deferred.as_ref());
-        deferred.is_some_and(|d| tsn.is_after(d.last_tsn) && d.streams.contains(stream))
+        self.deferred
+            .as_ref()
+            .is_some_and(|d| tsn.is_after(d.last_tsn) && d.streams.contains(stream))
     }
 
     /// The peer requests to reset this side's streams (RFC 6525 5.2.3).
-    fn peer_resets_ours(&self, listed: U16List<'_>) -> Answer {
-        let Some(reconfig) = &self.reconfig else { return Answer::Result(result::DENIED) };
+    fn peer_resets_ours(&self, h: &Halves<'_>, listed: U16List<'_>) -> Answer {
         let streams = Streams::listed(listed.iter());
-        let in_flight = reconfig.ours.as_ref().and_then(Ours::outgoing_in_flight);
-        if !reconfig.accepted.reset_streams {
+        let in_flight = self.ours.as_ref().and_then(Ours::outgoing_in_flight);
+        if !self.accepted.reset_streams {
             Answer::Result(result::DENIED)
-        } else if listed.iter().any(|s| s >= self.handshake.outbound_streams) {
+        } else if listed.iter().any(|s| s >= *h.outbound_streams) {
             Answer::Result(result::WRONG_SSN)
-        } else if in_flight
-            .is_some_and(|ours| ours.includes(&streams, self.handshake.outbound_streams))
-        {
+        } else if in_flight.is_some_and(|ours| ours.includes(&streams, *h.outbound_streams)) {
             // "If the Outgoing SSN Reset Request Parameter that was just sent completely overlaps
             // the received Incoming SSN Reset Request Parameter"
             Answer::Result(result::NOTHING_TO_DO)
-        } else if reconfig.ours.as_ref().is_some_and(Ours::resets_outgoing_only) {
+        } else if self.ours.as_ref().is_some_and(Ours::resets_outgoing_only) {
             // "Otherwise, process the Incoming SSN Reset Request Parameter normally", after the
             // response to this side's request: 5.1.1 allows one request at a time. The peer repeats
             // its request.
             Answer::Result(result::IN_PROGRESS)
-        } else if reconfig.ours.is_some() || reconfig.quiet.is_some() {
+        } else if self.ours.is_some() || self.quiet.is_some() {
             Answer::Result(result::ALREADY_IN_PROGRESS)
         } else {
             Answer::Request(vec![Request::ResetOutgoing(streams)])
@@ -209,42 +203,41 @@ impl Association {
 
     /// The peer requests to reset the association (RFC 6525 5.2.4). This side's outstanding data is
     /// acknowledged first: new data waits for that, and the peer repeats its request.
-    fn peer_resets_association(&mut self, now: Time) -> Answer {
-        let rto = self.paths[self.paths.for_control()].rto();
-        let Some(reconfig) = &mut self.reconfig else { return Answer::Result(result::DENIED) };
-        if !reconfig.accepted.reset_association {
+    fn peer_resets_association(&mut self, h: &mut Halves<'_>, now: Time) -> Answer {
+        let rto = h.sender.paths[h.sender.paths.for_control()].rto();
+        if !self.accepted.reset_association {
             return Answer::Result(result::DENIED);
         }
-        if reconfig.ours.is_some() {
+        if self.ours.is_some() {
             return Answer::Result(result::ALREADY_IN_PROGRESS);
         }
-        let sender = &mut self.sending;
+        let sender = &mut *h.sender.sending;
         if !(sender.queue.is_empty() && sender.flight.is_empty()) {
-            reconfig.quiet = Some(now + rto * PATIENCE);
+            self.quiet = Some(now + rto * PATIENCE);
             if !sender.queue.is_holding() {
                 sender.queue.hold(Streams::All);
             }
             return Answer::Result(result::IN_PROGRESS);
         }
-        reconfig.quiet = None;
+        self.quiet = None;
         let ours = sender.flight.next_tsn();
-        let theirs = self.receiving.tsns().cumulative().next().plus(JUMP);
-        self.renumber(ours, theirs);
-        self.sending.queue.release();
-        self.events.push(Event::AssociationReset { outcome: Reconfigured::Performed });
+        let theirs = h.receiving.tsns().cumulative().next().plus(JUMP);
+        self.renumber(h, ours, theirs);
+        h.sender.sending.queue.release();
+        h.sender.events.push(Event::AssociationReset { outcome: Reconfigured::Performed });
         Answer::Renumbered(ours, theirs)
     }
 
     /// The peer adds streams to send on (RFC 6525 5.2.5).
-    fn peer_adds_streams(&mut self, added: u16) -> Answer {
-        let accepted = self.reconfig.as_ref().is_some_and(|r| r.accepted.add_streams);
-        let streams = self.handshake.inbound_streams.checked_add(added);
-        match streams.filter(|s| accepted && added > 0 && *s <= self.config.inbound_streams()) {
+    fn peer_adds_streams(&self, h: &mut Halves<'_>, added: u16) -> Answer {
+        let accepted = self.accepted.add_streams;
+        let streams = h.inbound_streams.checked_add(added);
+        match streams.filter(|s| accepted && added > 0 && *s <= h.sender.config.inbound_streams()) {
             Some(streams) => {
-                self.handshake.inbound_streams = streams;
-                self.receiving.set_streams(streams);
+                *h.inbound_streams = streams;
+                h.receiving.set_streams(streams);
                 let outcome = Reconfigured::Performed;
-                self.events.push(Event::StreamsAdded { incoming: true, streams, outcome });
+                h.sender.events.push(Event::StreamsAdded { incoming: true, streams, outcome });
                 Answer::Result(result::PERFORMED)
             }
             None => Answer::Result(result::DENIED),
@@ -252,15 +245,21 @@ impl Association {
     }
 
     /// The peer requests more streams of this side (RFC 6525 5.2.6).
-    fn peer_wants_streams(&self, added: u16) -> Answer {
-        let Some(reconfig) = &self.reconfig else { return Answer::Result(result::DENIED) };
-        let possible = added > 0 && self.handshake.outbound_streams.checked_add(added).is_some();
-        if !reconfig.accepted.add_streams || !possible {
+    fn peer_requests_streams(&self, h: &Halves<'_>, added: u16) -> Answer {
+        let possible = added > 0 && h.outbound_streams.checked_add(added).is_some();
+        if !self.accepted.add_streams || !possible {
             Answer::Result(result::DENIED)
-        } else if reconfig.ours.is_some() || reconfig.quiet.is_some() {
+        } else if self.ours.is_some() || self.quiet.is_some() {
             Answer::Result(result::ALREADY_IN_PROGRESS)
         } else {
             Answer::ResultAndRequest(result::PERFORMED, Request::AddOutgoing(added))
         }
     }
+}
+
+/// Resets the peer's streams (RFC 6525 5.2.2 E3).
+fn reset_incoming(h: &mut Halves<'_>, streams: &Streams) {
+    h.receiving.reset_streams(streams);
+    let (streams, outcome) = (streams.list(), Reconfigured::Performed);
+    h.sender.events.push(Event::StreamsReset { incoming: true, streams, outcome });
 }

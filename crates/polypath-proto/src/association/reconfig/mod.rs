@@ -9,6 +9,19 @@
 //! waits until nothing is outstanding, so that it loses nothing; RFC 6525 5.1.4 and 5.2.4 would
 //! also allow treating outstanding data as acknowledged.
 
+/// Borrows both halves of an association, for the reconfiguration of its streams.
+macro_rules! halves {
+    ($a:expr) => {
+        $crate::association::reconfig::Halves {
+            sender: sender!($a),
+            receiving: &mut $a.receiving,
+            marks: &mut $a.marks,
+            inbound_streams: &mut $a.handshake.inbound_streams,
+            outbound_streams: &mut $a.handshake.outbound_streams,
+        }
+    };
+}
+
 mod answers;
 mod pending_response;
 mod requests;
@@ -18,11 +31,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::Association;
-use crate::extension::Extension;
+use super::Sender;
+use super::ecn::Marks;
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::outbox::Control;
 use crate::policy::failover::PathErrorKind;
+use crate::receive::Receiving;
 use crate::streams::Streams;
 use crate::time::Time;
 use crate::wire::{
@@ -30,7 +44,9 @@ use crate::wire::{
 };
 
 use pending_response::PendingResponse;
+pub(super) use pending_response::write_response;
 use requests::Ours;
+pub(super) use requests::Request;
 pub use requests::StreamReset;
 
 /// Which requests of the peer are granted; others are denied (RFC 6525 6.3.1,
@@ -129,107 +145,113 @@ impl Reconfig {
     }
 }
 
-impl Association {
-    /// Initialises the state from both initial TSNs, where the sequence numbers of requests begin
-    /// (RFC 6525 4.1).
-    pub(super) fn start_reconfig(&mut self, peer_initial: Tsn) {
-        let agreed = self.handshake.has(Extension::StreamReconfiguration);
-        self.reconfig = agreed.then(|| {
-            Box::new(Reconfig {
-                accepted: AcceptedRequests::ALL,
-                next: self.handshake.local_initial_tsn.0,
-                ours: None,
-                blind: false,
-                expected: peer_initial.0,
-                in_progress: false,
-                answers: VecDeque::new(),
-                deferred: None,
-                quiet: None,
-                renumbered: false,
-                pending_response: None,
-            })
-        });
+/// Both halves of the association, and its numbers of streams: what reconfiguration changes.
+pub(super) struct Halves<'a> {
+    pub(super) sender: Sender<'a>,
+    pub(super) receiving: &'a mut Receiving,
+    pub(super) marks: &'a mut Marks,
+    pub(super) inbound_streams: &'a mut u16,
+    pub(super) outbound_streams: &'a mut u16,
+}
+
+impl Reconfig {
+    /// Begins with both initial TSNs, where the sequence numbers of requests begin (RFC 6525 4.1).
+    pub(super) fn new(initial: Tsn, peer_initial: Tsn) -> Self {
+        Self {
+            accepted: AcceptedRequests::ALL,
+            next: initial.0,
+            ours: None,
+            blind: false,
+            expected: peer_initial.0,
+            in_progress: false,
+            answers: VecDeque::new(),
+            deferred: None,
+            quiet: None,
+            renumbered: false,
+            pending_response: None,
+        }
     }
 
-    /// Drops the state when the association ends or restarts, and releases the data that waited for
-    /// a reset.
-    pub(super) fn forget_reconfig(&mut self) {
-        self.reconfig = None;
-        self.update_largest_payload();
-        self.sending.queue.release();
+    /// Sets which of the peer's requests are granted from now on.
+    pub(super) const fn accept(&mut self, accepted: AcceptedRequests) {
+        self.accepted = accepted;
+    }
+
+    /// Whether no request of this side is outstanding, and none that the peer repeats.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.ours.is_none() && self.quiet.is_none()
     }
 
     /// Processes a RE-CONFIG chunk of the peer (RFC 6525 5.2).
-    pub(super) fn handle_reconfig(&mut self, now: Time, path: PathId, chunk: &ReConfig<'_>) {
-        if self.reconfig.is_none() || !self.state.is_synchronised() {
-            self.stats.dropped += 1;
-            return;
-        }
-        let mark = self.outbox.len();
-        self.handle_reconfig_parameters(now, path, chunk);
+    pub(super) fn handle(
+        &mut self,
+        h: &mut Halves<'_>,
+        now: Time,
+        path: PathId,
+        chunk: &ReConfig<'_>,
+    ) {
+        let mark = h.sender.outbox.len();
+        self.handle_parameters(h, now, path, chunk);
         // RFC 6525 5.2.1: "If multiple parameters have to be returned, they MUST be put into one
         // RE_CONFIG chunk."
-        self.outbox.join_reconfig(mark, may_share_a_chunk);
+        h.sender.outbox.join_reconfig(mark, may_share_a_chunk);
     }
 
-    fn handle_reconfig_parameters(&mut self, now: Time, path: PathId, chunk: &ReConfig<'_>) {
+    fn handle_parameters(
+        &mut self,
+        h: &mut Halves<'_>,
+        now: Time,
+        path: PathId,
+        chunk: &ReConfig<'_>,
+    ) {
         // RFC 6525 3.1: one or two parameters.
         for parameter in chunk.parameters.iter().take(2) {
             match parameter {
                 Ok(ReconfigParameter::Response { response, result, next_tsns }) => {
-                    self.handle_reconfig_response(now, response, result, next_tsns);
+                    self.handle_response(h, now, response, result, next_tsns);
                 }
                 Ok(request) if request.request().is_some() => {
-                    self.answer_reconfig_request(now, path, &request);
+                    self.answer(h, now, path, &request);
                 }
                 // RFC 6525 4: processing stops at an unknown type.
                 _ => {
-                    self.stats.dropped += 1;
+                    h.sender.stats.dropped += 1;
                     return;
                 }
-            }
-            if self.is_closed() {
-                return;
             }
         }
     }
 
     /// When the next timer of a request expires.
-    pub(super) fn reconfig_timeout(&self) -> Option<Time> {
-        let reconfig = self.reconfig.as_deref()?;
-        let timers = [reconfig.ours.as_ref().and_then(|ours| ours.timer), reconfig.quiet];
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        let timers = [self.ours.as_ref().and_then(|ours| ours.timer), self.quiet];
         timers.into_iter().flatten().min()
     }
 
-    /// The re-configuration timer has expired (RFC 6525 5.1.1): retransmits the chunk.
-    pub(super) fn handle_reconfig_timeout(&mut self, now: Time) {
-        let Some(reconfig) = &mut self.reconfig else { return };
-        if reconfig.quiet.is_some_and(|t| t <= now) {
+    /// The re-configuration timer may have expired (RFC 6525 5.1.1): retransmits the chunk.
+    pub(super) fn handle_timeout(&mut self, s: &mut Sender<'_>, now: Time) {
+        if self.quiet.is_some_and(|t| t <= now) {
             // The peer has abandoned its request.
-            reconfig.quiet = None;
-            self.sending.queue.release();
+            self.quiet = None;
+            s.sending.queue.release();
         }
-        let may_ask = self.state.may_send_data();
-        let Some(reconfig) = &mut self.reconfig else { return };
-        if !may_ask && reconfig.ours.take().is_some() {
+        if !s.phase.may_send_data && self.ours.take().is_some() {
             // The shutdown has begun, and nothing waits for the response.
-            self.sending.queue.release();
+            s.sending.queue.release();
         }
-        let Some(reconfig) = &mut self.reconfig else { return };
-        let Some(ours) = reconfig.ours.as_mut().filter(|o| o.timer.is_some_and(|t| t <= now))
-        else {
+        let Some(ours) = self.ours.as_mut().filter(|o| o.timer.is_some_and(|t| t <= now)) else {
             return;
         };
-        let (old, waits) = (ours.path, std::mem::take(&mut ours.told_to_wait));
+        let (old, waits) = (ours.path, std::mem::take(&mut ours.deferred_by_peer));
         if !waits {
-            self.paths[old].back_off(now);
-            self.count_error(now, old, PathErrorKind::DataTimeout);
-            if self.is_closed() {
+            s.paths[old].back_off(now);
+            s.count_error(now, old, PathErrorKind::DataTimeout);
+            if s.is_over() {
                 return;
             }
         }
-        let path = if waits { old } else { self.alternate_for_control(old) };
-        let rto = self.paths[path].rto();
+        let path = if waits { old } else { s.alternate_for_control(old) };
+        let rto = s.paths[path].rto();
         let mut again = now + rto;
         if waits {
             // After a request to reset the association, data is dropped for a round trip. A random
@@ -237,30 +259,28 @@ impl Association {
             // would never be acknowledged.
             again = again
                 + Duration::from_nanos(
-                    self.rng.below(u64::try_from(rto.as_nanos()).unwrap_or(u64::MAX - 1) + 1),
+                    s.rng.below(u64::try_from(rto.as_nanos()).unwrap_or(u64::MAX - 1) + 1),
                 );
         }
-        let Some(reconfig) = &mut self.reconfig else { return };
-        let Some(ours) = &mut reconfig.ours else { return };
+        let Some(ours) = &mut self.ours else { return };
         (ours.path, ours.timer) = (path, Some(again));
-        reconfig.blind = ours.resets_association();
+        self.blind = ours.resets_association();
         let body = ours.body.clone().unwrap_or_default();
-        self.outbox.push(path, Control::Reconfig(body));
+        s.outbox.push(path, Control::Reconfig(body));
     }
 
     /// Whether the peer's data may have new numbers or old ones.
-    pub(super) fn is_blind(&self) -> bool {
-        self.reconfig.as_ref().is_some_and(|r| r.blind)
+    pub(super) const fn is_blind(&self) -> bool {
+        self.blind
     }
 
     /// Whether all numbers of the peer may restart before its response arrives.
     pub(super) fn awaits_renumbering(&self) -> bool {
-        let ours = self.reconfig.as_ref().and_then(|r| r.ours.as_ref());
-        ours.is_some_and(Ours::resets_association)
+        self.ours.as_ref().is_some_and(Ours::resets_association)
     }
 
     /// Whether this side had other TSNs before a reset of the association.
-    pub(super) fn is_renumbered(&self) -> bool {
-        self.reconfig.as_ref().is_some_and(|r| r.renumbered)
+    pub(super) const fn is_renumbered(&self) -> bool {
+        self.renumbered
     }
 }

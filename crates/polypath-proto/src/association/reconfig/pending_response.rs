@@ -10,8 +10,10 @@
 
 use bytes::Bytes;
 
-use crate::association::Association;
+use super::Reconfig;
 use crate::ids::Tsn;
+use crate::paths::Paths;
+use crate::send::Sending;
 use crate::wire::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter, ReconfigParameters};
 
 /// The response that the peer may not have received.
@@ -23,41 +25,41 @@ pub(super) struct PendingResponse {
     first: Tsn,
 }
 
-impl Association {
+impl Reconfig {
     /// Repeats the last response, which has reset the association; this side's TSNs continue from
     /// `first`.
-    pub(super) fn repeat_until_acknowledged(&mut self, first: Tsn) {
-        let Some(reconfig) = &mut self.reconfig else { return };
-        let Some((_, body)) = reconfig.answers.front() else { return };
-        reconfig.pending_response = Some(PendingResponse { body: body.clone(), first });
-        self.update_largest_payload();
+    pub(super) fn repeat_until_acknowledged(
+        &mut self,
+        first: Tsn,
+        sending: &mut Sending,
+        paths: &Paths,
+    ) {
+        let Some((_, body)) = self.answers.front() else { return };
+        sending.response_len = CHUNK_HEADER_LEN + body.len();
+        self.pending_response = Some(PendingResponse { body: body.clone(), first });
+        sending.fit(paths);
     }
 
     /// A SACK has been processed: stops repeating if it acknowledges data from after the reset.
-    pub(in crate::association) fn note_heard(&mut self) {
-        let Some(reconfig) = &mut self.reconfig else { return };
-        let acknowledged = self.sending.flight.ack_point();
-        if reconfig.pending_response.take_if(|u| !acknowledged.is_before(u.first)).is_some() {
-            self.update_largest_payload();
+    pub(in crate::association) fn note_sack(&mut self, sending: &mut Sending, paths: &Paths) {
+        let acknowledged = sending.flight.ack_point();
+        if self.pending_response.take_if(|p| !acknowledged.is_before(p.first)).is_some() {
+            sending.response_len = 0;
+            sending.fit(paths);
         }
     }
 
     /// The response that precedes data: the parameters of a RE-CONFIG chunk.
     pub(in crate::association) fn pending_response(&self) -> Option<&Bytes> {
-        Some(&self.reconfig.as_ref()?.pending_response.as_ref()?.body)
+        self.pending_response.as_ref().map(|p| &p.body)
     }
+}
 
-    /// Length of the response in a packet.
-    pub(in crate::association) fn pending_response_len(&self) -> usize {
-        self.pending_response().map_or(0, |body| CHUNK_HEADER_LEN + body.len())
-    }
-
-    /// Writes the response, if there is one to repeat.
-    pub(in crate::association) fn write_pending_response(
-        &self,
-        w: &mut PacketWriter<'_>,
-    ) -> Result<(), DoesNotFit> {
-        let Some(body) = self.pending_response() else { return Ok(()) };
-        w.re_config(|p| p.append(ReconfigParameters::new(body)))
-    }
+/// Writes the response `pending`, if there is one to repeat.
+pub(in crate::association) fn write_response(
+    pending: Option<&Bytes>,
+    w: &mut PacketWriter<'_>,
+) -> Result<(), DoesNotFit> {
+    let Some(body) = pending else { return Ok(()) };
+    w.re_config(|p| p.append(ReconfigParameters::new(body)))
 }

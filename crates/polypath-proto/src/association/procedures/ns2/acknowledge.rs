@@ -3,7 +3,7 @@
 use super::Own;
 use super::policy::pseudo_cumulative;
 use super::tables::{PathSide, first_on};
-use crate::association::Association;
+use crate::association::Sender;
 use crate::ids::Tsn;
 use crate::paths::Paths;
 use crate::policy::CwndUpdate;
@@ -52,7 +52,7 @@ struct NewlyAcked {
     fast_retransmitted: bool,
 }
 
-impl Association {
+impl Sender<'_> {
     pub(super) fn ns2_acknowledge(
         &mut self,
         now: Time,
@@ -128,14 +128,14 @@ impl Association {
                 self.paths[path].set_timed_out(false);
             }
             if t.answered {
-                self.paths.answered(now, path, &mut self.events);
+                self.paths.answered(now, path, self.events);
             }
             let (rule, p) = (self.config.burst_rule(), &self.paths[path]);
             self.sending.burst.acknowledged(rule, p, t.in_flight_before, false);
         }
         self.side.own().tally = (tally, newly_acked_on);
-        self.tell_if_writable();
-        self.tell_if_drained(was_done);
+        self.sending.report_room(self.events);
+        self.sending.report_drained(was_done, self.events);
     }
 
     /// Removes acknowledged chunks from flight.

@@ -24,7 +24,7 @@ use super::Own;
 use super::acknowledge::PathTally;
 use super::policy::{bar_from_fast_retransmission, counts_acknowledged};
 use super::tables::first_on;
-use crate::association::Association;
+use crate::association::Sender;
 use crate::config::Config;
 use crate::constants::BurstRule;
 use crate::ids::{PathId, Tsn};
@@ -65,7 +65,7 @@ struct PathNotes {
     first: Option<Tsn>,
 }
 
-impl Association {
+impl Sender<'_> {
     /// Whether several paths carry data at once.
     pub(super) fn is_ns2_cmt(&self) -> bool {
         self.sending.is_concurrent()
@@ -87,7 +87,7 @@ impl Association {
                 p.set_window(Window { partial_bytes_acked: 0, ..window });
                 p.stop_t3();
             } else if t.stops_t3 || p.t3().is_none() {
-                self.side.own().start_t3(&mut self.paths, now, path);
+                self.side.own().start_t3(self.paths, now, path);
             }
         }
         if found {
@@ -267,12 +267,12 @@ impl Association {
             self.side.own().path(old).void_rtt_probe(&mut self.paths[old], tsn);
             let lowest = self.side.own().cmt.paths[old.index()].first == Some(tsn);
             if lowest && self.paths[old].in_flight() > 0 {
-                self.side.own().start_t3(&mut self.paths, now, old);
+                self.side.own().start_t3(self.paths, now, old);
             }
             let notes = &mut self.side.own().cmt.paths[path.index()];
             if notes.first.is_none_or(|lowest| tsn.is_before(lowest)) {
                 notes.first = Some(tsn);
-                self.side.own().start_t3(&mut self.paths, now, path);
+                self.side.own().start_t3(self.paths, now, path);
             }
             self.ns2_cmt_bar(tsn);
             let window = self.sending.peer_rwnd;
@@ -286,7 +286,7 @@ impl Association {
             return;
         }
         self.paths[path].allowance = false;
-        self.side.own().schedule_decay(&self.paths, now, path);
+        self.side.own().schedule_decay(self.paths, now, path);
         if self.side.own().cmt.limited {
             let notes = &mut self.side.own().cmt.paths[path.index()];
             notes.burst += 1;

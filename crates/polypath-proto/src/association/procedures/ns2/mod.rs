@@ -27,10 +27,10 @@
 use std::any::Any;
 use std::collections::BTreeSet;
 
-use super::{Sender, SenderProcedures};
-use crate::association::Association;
+use super::{SenderModel, SenderProcedures};
+use crate::association::Sender;
 use crate::association::transmit::Purpose;
-use crate::config::Registry;
+use crate::config::{Config, Registry};
 use crate::constants::Procedures;
 use crate::ids::{PathId, Tsn};
 use crate::path::PathState;
@@ -38,7 +38,8 @@ use crate::paths::Paths;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::loss::NewlyAckedOn;
 use crate::policy::scheduler::Turn;
-use crate::send::InFlight;
+use crate::receive::PendingSack;
+use crate::send::{InFlight, Sending};
 use crate::time::Time;
 use crate::wire::{PacketWriter, Sack};
 
@@ -58,7 +59,7 @@ use acknowledge::PathTally;
 use tables::{PathSide, highest_not_lost};
 
 /// The sender.
-pub(super) static SENDER: Sender = Sender {
+pub(super) static SENDER: SenderModel = SenderModel {
     name: "ns2",
     procedures: &Ns2,
     policies: policy::REPLACEMENTS,
@@ -258,160 +259,161 @@ impl SenderProcedures for Ns2 {
         false
     }
 
-    fn may_pair_heartbeats(&self, _: &Association, _: Time, _: PathId) -> bool {
+    fn may_pair_heartbeats(&self, _: &Paths, _: Time, _: PathId) -> bool {
         true
     }
 
-    fn counts_for_association(&self, a: &Association, path: PathId, _: PathErrorKind) -> bool {
+    fn counts_for_association(&self, paths: &Paths, path: PathId, _: PathErrorKind) -> bool {
         // An association in the dormant state never ends (Caro 2006, failover).
-        a.paths[path].state() != PathState::Inactive
+        paths[path].state() != PathState::Inactive
     }
 
-    fn updates_window(&self, a: &Association, chunk: u32) -> bool {
+    fn updates_window(&self, announced: u32, chunk: u32) -> bool {
         // Only if the peer cannot send without it.
-        a.receiving.announced < chunk
+        announced < chunk
     }
 
     fn reports_reneging(&self) -> bool {
         false
     }
 
-    fn burst_is_full(&self, _: &Association) -> bool {
+    fn burst_is_full(&self, _: &Config, _: &Sending) -> bool {
         false
     }
 
     /// A delayed SACK is sent to the source of the last packet, whatever it contained.
-    fn on_packet(&self, a: &mut Association, path: PathId) {
-        a.side.own().answering = true;
-        a.receiving.ack.last_path = path;
+    fn on_packet(&self, side: &mut Box<dyn super::Side>, ack: &mut PendingSack, path: PathId) {
+        side.own().answering = true;
+        ack.last_path = path;
     }
 
-    fn on_message(&self, a: &mut Association) {
-        a.side.own().allow_new_data();
+    fn on_message(&self, side: &mut Box<dyn super::Side>) {
+        side.own().allow_new_data();
     }
 
-    fn on_sack(&self, a: &mut Association) {
-        a.side.own().allow_new_data();
+    fn on_sack(&self, side: &mut Box<dyn super::Side>) {
+        side.own().allow_new_data();
     }
 
-    fn on_sack_timeout(&self, a: &mut Association) {
-        if a.is_ns2_cmt() {
-            a.receiving.ack.forget_count();
+    fn on_sack_timeout(&self, sending: &Sending, ack: &mut PendingSack) {
+        if sending.is_concurrent() {
+            ack.forget_count();
         }
     }
 
     fn acknowledge(
         &self,
-        a: &mut Association,
+        s: &mut Sender<'_>,
         now: Time,
         cumulative: Tsn,
         sack: Option<&Sack<'_>>,
         packets: Option<u32>,
     ) {
-        a.ns2_acknowledge(now, cumulative, sack, packets);
+        s.ns2_acknowledge(now, cumulative, sack, packets);
     }
 
-    fn set_window(&self, a: &mut Association, a_rwnd: u32) {
-        if a.is_ns2_cmt() {
-            a.ns2_cmt_set_window(a_rwnd);
+    fn set_window(&self, s: &mut Sender<'_>, a_rwnd: u32) {
+        if s.is_ns2_cmt() {
+            s.ns2_cmt_set_window(a_rwnd);
         } else {
-            a.sending.set_window(a_rwnd);
+            s.sending.set_window(a_rwnd);
         }
     }
 
-    fn on_probe_refused(&self, a: &mut Association, tsn: Tsn) {
-        policy::bar_from_fast_retransmission(&mut *a.sending.loss, tsn);
-        if a.is_ns2_cmt() {
-            a.ns2_cmt_begin(true);
+    fn on_probe_refused(&self, s: &mut Sender<'_>, tsn: Tsn) {
+        policy::bar_from_fast_retransmission(&mut *s.sending.loss, tsn);
+        if s.is_ns2_cmt() {
+            s.ns2_cmt_begin(true);
         } else {
-            a.ns2_after_sack(true);
+            s.ns2_after_sack(true);
         }
     }
 
-    fn on_paths_confirmed(&self, a: &mut Association, now: Time) {
-        a.ns2_begin_data(now);
+    fn on_paths_confirmed(&self, s: &mut Sender<'_>, now: Time) {
+        s.ns2_begin_data(now);
     }
 
-    fn on_heartbeat_answered(&self, a: &mut Association, now: Time, path: PathId, was: PathState) {
-        a.paths[path].forget_heartbeat();
+    fn on_heartbeat_answered(&self, s: &mut Sender<'_>, now: Time, path: PathId, was: PathState) {
+        s.paths[path].forget_heartbeat();
         let given_up = matches!(was, PathState::Inactive | PathState::PotentiallyFailed);
-        if given_up && a.is_ns2_cmt() {
-            a.ns2_cmt_path_is_back(now, path);
+        if given_up && s.is_ns2_cmt() {
+            s.ns2_cmt_path_is_back(now, path);
         }
     }
 
-    fn on_path_taken_back(&self, a: &mut Association, path: PathId) {
+    fn on_path_taken_back(&self, s: &mut Sender<'_>, path: PathId) {
         // T3-rtx also runs for chunks that wait for other paths.
-        if a.paths[path].in_flight() == 0 {
-            a.paths[path].stop_t3();
+        if s.paths[path].in_flight() == 0 {
+            s.paths[path].stop_t3();
         }
     }
 
-    fn on_heartbeat(&self, a: &mut Association, now: Time, path: PathId) {
-        a.side.own().path(path).used(now);
+    fn on_heartbeat(&self, s: &mut Sender<'_>, now: Time, path: PathId) {
+        s.side.own().path(path).used(now);
     }
 
-    fn on_heartbeat_written(&self, a: &mut Association, path: PathId) {
-        let order = a.side.own().next_order();
-        a.side.own().path(path).set_heartbeat_order(order);
+    fn on_heartbeat_written(&self, s: &mut Sender<'_>, path: PathId) {
+        let order = s.side.own().next_order();
+        s.side.own().path(path).set_heartbeat_order(order);
     }
 
-    fn on_chunk_sent(&self, a: &mut Association, now: Time, path: PathId, _: Tsn, _: u32) {
-        if a.paths[path].t3().is_none() {
-            a.side.own().start_t3(&mut a.paths, now, path);
+    fn on_chunk_sent(&self, s: &mut Sender<'_>, now: Time, path: PathId, _: Tsn, _: u32) {
+        if s.paths[path].t3().is_none() {
+            s.side.own().start_t3(&mut s.paths, now, path);
         }
     }
 
-    fn on_new_data_written(&self, a: &mut Association, now: Time, path: PathId) {
-        a.ns2_new_data_left(now, path);
+    fn on_new_data_written(&self, s: &mut Sender<'_>, now: Time, path: PathId) {
+        s.ns2_new_data_left(now, path);
     }
 
-    fn on_burst_over(&self, a: &mut Association) {
-        a.ns2_burst_over();
+    fn on_burst_over(&self, s: &mut Sender<'_>) {
+        s.ns2_burst_over();
     }
 
-    fn handle_path_timers(&self, a: &mut Association, now: Time) {
-        a.ns2_handle_path_timers(now);
+    fn handle_path_timers(&self, s: &mut Sender<'_>, now: Time) -> bool {
+        s.ns2_handle_path_timers(now);
+        false
     }
 
-    fn handle_heartbeat_timeout(&self, a: &mut Association, now: Time, path: PathId) {
-        a.ns2_handle_heartbeat_timeout(now, path);
-        a.end_confirmation(now);
+    fn handle_heartbeat_timeout(&self, s: &mut Sender<'_>, now: Time, path: PathId) {
+        s.ns2_handle_heartbeat_timeout(now, path);
+        s.end_confirmation(now);
     }
 
-    fn start_path_management(&self, a: &mut Association, now: Time, inbound: bool) {
-        a.ns2_start_path_management(now, inbound);
+    fn start_path_management(&self, s: &mut Sender<'_>, now: Time, inbound: bool) {
+        s.ns2_start_path_management(now, inbound);
     }
 
     /// One generator serves all paths.
-    fn schedule_heartbeat(&self, _: &mut Association, _: Time, _: PathId) {}
+    fn schedule_heartbeat(&self, _: &mut Sender<'_>, _: Time, _: PathId) {}
 
-    fn before_sending(&self, _: &mut Association, _: Time) {}
+    fn before_sending(&self, _: &mut Sender<'_>, _: Time) {}
 
-    fn next_retransmission(&self, a: &mut Association, now: Time) -> Option<(PathId, Tsn)> {
-        if a.is_ns2_cmt() {
-            return a.ns2_cmt_next_retransmission(now);
+    fn next_retransmission(&self, s: &mut Sender<'_>, now: Time) -> Option<(PathId, Tsn)> {
+        if s.is_ns2_cmt() {
+            return s.ns2_cmt_next_retransmission(now);
         }
-        a.ns2_next_retransmission()
+        s.ns2_next_retransmission()
     }
 
-    fn next_new_data(&self, a: &mut Association, now: Time) -> Option<Turn> {
-        a.ns2_next_new_data(now)
+    fn next_new_data(&self, s: &mut Sender<'_>, now: Time) -> Option<Turn> {
+        s.ns2_next_new_data(now)
     }
 
     fn write_retransmissions(
         &self,
-        a: &mut Association,
+        s: &mut Sender<'_>,
         now: Time,
         path: PathId,
         purpose: Purpose,
         w: &mut PacketWriter<'_>,
     ) {
         match purpose {
-            Purpose::Retransmission(first) if a.is_ns2_cmt() => {
-                a.ns2_cmt_write_retransmissions(now, path, first, w);
+            Purpose::Retransmission(first) if s.is_ns2_cmt() => {
+                s.ns2_cmt_write_retransmissions(now, path, first, w);
             }
-            Purpose::Retransmission(_) => a.ns2_write_retransmissions(now, path, w),
+            Purpose::Retransmission(_) => s.ns2_write_retransmissions(now, path, w),
             _ => {}
         }
     }

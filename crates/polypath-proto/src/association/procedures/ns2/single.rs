@@ -2,12 +2,12 @@
 
 use super::tables::first_on;
 use super::{Own, Retransmit};
-use crate::association::Association;
+use crate::association::Sender;
 use crate::ids::PathId;
 use crate::policy::congestion::Congestion;
 use crate::time::Time;
 
-impl Association {
+impl Sender<'_> {
     /// A SACK has been processed; `found` if it found losses.
     pub(super) fn ns2_after_sack(&mut self, found: bool) {
         if found {
@@ -60,7 +60,7 @@ impl Association {
         if p.in_flight() + p.lost() == 0 {
             p.stop_t3();
         } else if stopped || p.t3().is_none() {
-            self.side.own().start_t3(&mut self.paths, now, path);
+            self.side.own().start_t3(self.paths, now, path);
         }
     }
 }

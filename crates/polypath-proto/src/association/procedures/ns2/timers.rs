@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::tables::Expired;
 use super::{Own, Retransmit};
-use crate::association::Association;
+use crate::association::Sender;
 use crate::constants::PathConfirmation;
 use crate::ids::{PathId, Tsn};
 use crate::outbox::Control;
@@ -15,7 +15,7 @@ use crate::policy::retransmission::LossCause;
 use crate::send::{Fate, Outstanding};
 use crate::time::Time;
 
-impl Association {
+impl Sender<'_> {
     /// T3-rtx has expired on a path (Timeout).
     fn ns2_handle_t3(&mut self, now: Time, path: PathId) {
         let last_sack = self.sending.last_sack;
@@ -35,10 +35,10 @@ impl Association {
         if !probing {
             self.count_error(now, path, PathErrorKind::DataTimeout);
         }
-        if !self.is_closed() && self.sending.flight.has_lost() {
+        if !self.is_over() && self.sending.flight.has_lost() {
             self.without_active_path(now);
         }
-        if !self.is_closed() {
+        if !self.is_over() {
             self.ns2_probe_after_timeout(now, path);
         }
     }
@@ -83,7 +83,7 @@ impl Association {
         let both = self.paths.iter().zip(sides);
         let expired = both.filter_map(|(p, side)| Some((side.first_expired(p, now)?, p.id())));
         match expired.min() {
-            _ if self.is_closed() => {}
+            _ if self.is_over() => {}
             Some(((_, Expired::T3), path)) => self.ns2_handle_t3(now, path),
             Some(((_, Expired::Decay), path)) => self.ns2_decay(now, path),
             Some(((_, Expired::Heartbeat), path)) => {
@@ -103,7 +103,7 @@ impl Association {
             self.side.own().path(path).stop_decay();
         } else {
             p.set_window(w);
-            self.side.own().schedule_decay(&self.paths, now, path);
+            self.side.own().schedule_decay(self.paths, now, path);
         }
     }
 
@@ -172,12 +172,7 @@ impl Association {
             // data once such a path has failed, and new data leaves the path like any other that
             // fails.
             if p.error_count() > p.path_max_retrans() {
-                self.paths.apply_failover(
-                    now,
-                    path,
-                    PathErrorKind::HeartbeatTimeout,
-                    &mut self.events,
-                );
+                self.paths.apply_failover(now, path, PathErrorKind::HeartbeatTimeout, self.events);
             }
         } else {
             self.count_error(now, path, PathErrorKind::HeartbeatTimeout);

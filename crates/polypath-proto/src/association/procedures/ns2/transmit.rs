@@ -1,7 +1,7 @@
 //! Retransmissions and new data (RtxMarkedChunks, SendMuch).
 
 use super::{Own, Retransmit};
-use crate::association::Association;
+use crate::association::Sender;
 use crate::constants::BurstRule;
 use crate::ids::{PathId, Tsn};
 use crate::policy::failover::Stranded;
@@ -11,14 +11,14 @@ use crate::send::Sending;
 use crate::time::Time;
 use crate::wire::PacketWriter;
 
-impl Association {
+impl Sender<'_> {
     /// The path for the next packet of new data, if it may be sent now (SendMuch).
     pub(super) fn ns2_next_new_data(&mut self, now: Time) -> Option<Turn> {
         let cmt = self.is_ns2_cmt();
         if cmt {
             self.ns2_cmt_before_new_data();
         }
-        self.next_new_size()?;
+        self.sending.next_new_chunk_size(self.paths)?;
         if cmt && !self.ns2_may_send_new() {
             // The scheduler counts only turns that are used.
             return None;
@@ -125,18 +125,18 @@ impl Association {
             self.side.own().destination = Some(path);
             self.side.own().path(old).void_rtt_probe(&mut self.paths[old], tsn);
             if self.side.own().first[old.index()] == Some(tsn) && self.paths[old].in_flight() > 0 {
-                self.side.own().start_t3(&mut self.paths, now, old);
+                self.side.own().start_t3(self.paths, now, old);
             }
             if self.side.own().first[path.index()].is_none_or(|lowest| tsn.is_before(lowest)) {
                 self.side.own().first[path.index()] = Some(tsn);
-                self.side.own().start_t3(&mut self.paths, now, path);
+                self.side.own().start_t3(self.paths, now, path);
             }
             self.ns2_retransmit(now, path, tsn, cause, w);
         }
         if !written {
             return;
         }
-        self.side.own().schedule_decay(&self.paths, now, path);
+        self.side.own().schedule_decay(self.paths, now, path);
         if self.side.own().retransmit == Retransmit::OnePacket {
             self.side.own().retransmit = Retransmit::Nothing;
         }
@@ -151,7 +151,7 @@ impl Association {
 
     /// A packet of new data has been written.
     pub(super) fn ns2_new_data_left(&mut self, now: Time, path: PathId) {
-        self.side.own().schedule_decay(&self.paths, now, path);
+        self.side.own().schedule_decay(self.paths, now, path);
         self.side.own().path(path).used(now);
         if self.is_ns2_cmt() {
             return self.ns2_cmt_new_data_left(path);

@@ -1,0 +1,163 @@
+//! Chooses the data of the next packet: which chunks, on which path, and how many (RFC 9260 6.1).
+
+use super::Sender;
+use super::transmit::Purpose;
+use crate::extension::Extension;
+use crate::ids::{PathId, Tsn};
+use crate::path::Path;
+use crate::policy::retransmission::LossCause;
+use crate::policy::scheduler::Turn;
+use crate::send::Sending;
+use crate::time::Time;
+
+impl Sender<'_> {
+    /// The path of the next packet with data, and its purpose; `None` if no data may be sent now.
+    pub(super) fn next_data(&mut self, now: Time) -> Option<(PathId, Purpose)> {
+        self.procedures.before_sending(self, now);
+        if let Some((path, tsn)) = self.next_tail_probe() {
+            return Some((path, Purpose::Probe(tsn)));
+        }
+        // RFC 9260 6.1 C: retransmissions before new data.
+        let lost = self.sending.flight.has_lost();
+        if lost
+            && self.sending.is_overdue()
+            && let Some(turn) = self.procedures.next_new_data(self, now)
+        {
+            return Some((turn.path, Purpose::NewData(turn.ahead)));
+        }
+        if lost && let Some((path, tsn)) = self.procedures.next_retransmission(self, now) {
+            return Some((path, Purpose::Retransmission(tsn)));
+        }
+        // In CMT, a chunk that waits for its path's window does not block other paths.
+        let concurrent = self.sending.is_concurrent();
+        if (!lost || concurrent || !self.config.new_data_waits())
+            && let Some(turn) = self.procedures.next_new_data(self, now)
+            && (concurrent || self.may_overtake(turn.path))
+        {
+            return Some((turn.path, Purpose::NewData(turn.ahead)));
+        }
+        None
+    }
+
+    /// The lowest lost chunk and its path, if it may be sent now; in CMT the lowest that may.
+    #[inline(never)]
+    pub(super) fn next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
+        let concurrent = self.sending.is_concurrent();
+        if concurrent && !self.paths.iter().any(|p| p.allowance || p.has_room()) {
+            return None;
+        }
+        // Paths whose chunks wait, after a fast retransmission and after a timeout: the policy
+        // would choose the same path for their next chunk.
+        let mut waiting = [0u64; 2];
+        let mut from = self.sending.flight.ack_point().next();
+        loop {
+            let (tsn, chunk, cause) = self.sending.flight.lost_from(from)?;
+            from = tsn.next();
+            let waiting = &mut waiting[usize::from(cause == LossCause::Timeout)];
+            let bit = 1 << chunk.path.index();
+            if *waiting & bit != 0 {
+                continue;
+            }
+            let size = chunk.size();
+            let lost = chunk.as_lost(tsn, cause);
+            let path = self.path_for_lost(&lost);
+            if !self.paths.may_carry(path) {
+                if !concurrent {
+                    return None;
+                }
+                continue;
+            }
+            if self.paths[path].allowance {
+                return Some((path, tsn));
+            }
+            let congestion = &mut self.sending.congestion;
+            self.paths[path].decay_if_idle(now, |view, first| congestion.on_idle(now, view, first));
+            // RFC 9260 6.3.3 E3: after a timeout, retransmit regardless of the peer's window, in
+            // CMT even on a path without send credit.
+            let owed = concurrent && cause == LossCause::Timeout;
+            let waits = self.paths[path].awaits_delivery();
+            if self.may_burst(now, path)
+                && !waits
+                && (owed || self.sending.peer_has_room_for(tsn, size))
+            {
+                return Some((path, tsn));
+            }
+            if !concurrent {
+                return None;
+            }
+            *waiting |= bit;
+        }
+    }
+
+    /// The path for the next packet of new data, and which data, if it may be sent now.
+    pub(super) fn next_new_data(&mut self, now: Time) -> Option<Turn> {
+        let size = self.sending.next_new_chunk_size(self.paths)?;
+        let congestion = &mut self.sending.congestion;
+        for path in self.paths.iter_mut() {
+            path.decay_if_idle(now, |view, first| congestion.on_idle(now, view, first));
+        }
+        let (share, full) = (self.path_share(), self.burst_is_full());
+        let data = self.sending.new_data(now);
+        let Sending { scheduler, burst, .. } = &mut *self.sending;
+        let (view, max_burst) = (self.paths.view(), self.config.max_burst());
+        let room = |path: PathId| {
+            let p = &view.paths[path.index()];
+            p.in_flight() < share
+                && burst.has_room(p, max_burst, now)
+                && (!full || p.is_paced())
+                && !p.awaits_delivery()
+        };
+        let mut turn = scheduler.next(view, &data, &room)?;
+        // A probe of the peer's window must be the chunk that the peer waits for, and data that may
+        // be abandoned gets no TSN before it is sent.
+        let probe = data.in_flight == 0 || size > data.peer_rwnd;
+        if probe || self.has(Extension::PartialReliability) {
+            turn.ahead = 0;
+        }
+        Some(turn)
+    }
+
+    /// Grants send credit after a loss on `path`: one packet of retransmissions may be sent
+    /// regardless of the window (RFC 9260 6.3.3 E3, 7.2.4 (3)), on any path, or in CMT on the path
+    /// that suffered the loss (Iyengar 2004, V.B).
+    pub(super) fn grant_allowance(&mut self, path: PathId) {
+        let concurrent = self.sending.is_concurrent();
+        for p in self.paths.iter_mut() {
+            p.allowance |= !concurrent || p.id() == path;
+        }
+    }
+
+    /// Whether new data may be sent on `path` while a lost chunk waits for the window of another
+    /// path. The peer's buffer must have room for the lost chunks too.
+    pub(super) fn may_overtake(&mut self, path: PathId) -> bool {
+        let Some((tsn, chunk, cause)) = self.sending.flight.first_lost() else { return true };
+        let lost = chunk.as_lost(tsn, cause);
+        let held_back: u32 = self.paths.iter().map(Path::lost).sum();
+        let next = self
+            .sending
+            .queue
+            .next_size(self.sending.largest_payload, self.sending.largest_payload);
+        let size =
+            self.sending.flight.counted(next.unwrap_or_default() + self.sending.data_header());
+        self.path_for_lost(&lost) != path
+            && self.sending.peer_has_room(held_back.saturating_add(size))
+    }
+
+    pub(super) fn may_burst(&self, now: Time, path: PathId) -> bool {
+        let p = &self.paths[path];
+        self.sending.burst.has_room(p, self.config.max_burst(), now)
+            && (p.is_paced() || !self.burst_is_full())
+    }
+
+    /// Whether Max.Burst packets have been sent in response to the current event, if packets are
+    /// counted.
+    fn burst_is_full(&self) -> bool {
+        self.procedures.burst_is_full(self.config, self.sending)
+    }
+
+    /// Begins a burst after an event that may release packets: it is counted from the bytes in
+    /// flight now, unless the burst of an earlier event is not over yet.
+    pub(super) fn new_burst(&mut self) {
+        self.sending.burst.begin(self.config.burst_rule(), self.paths);
+    }
+}
