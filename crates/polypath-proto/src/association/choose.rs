@@ -1,7 +1,6 @@
 //! Chooses the data of the next packet: which chunks, on which path, and how many (RFC 9260 6.1).
 
 use super::Sender;
-use super::transmit::Purpose;
 use crate::extension::Extension;
 use crate::ids::{PathId, Tsn};
 use crate::path::Path;
@@ -10,12 +9,34 @@ use crate::policy::scheduler::Turn;
 use crate::send::Sending;
 use crate::time::Time;
 
+/// The data of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// The chunk with this TSN, and further lost chunks that fit.
+    Retransmission(Tsn),
+    /// New data beyond the first `n` queued bytes.
+    NewData(usize),
+    /// New data, or again the chunk with this TSN, whatever the window (RFC 8985 7.3).
+    Probe(Option<Tsn>),
+    /// Lost chunks that fit behind the control chunks or the SACK that the packet is sent for.
+    BundledRetransmissions,
+}
+
 impl Sender<'_> {
-    /// The path of the next packet with data, and its purpose; `None` if no data may be sent now.
-    pub(super) fn next_data(&mut self, now: Time) -> Option<(PathId, Purpose)> {
+    /// The data that is bundled with control chunks or a SACK on `path`.
+    pub(super) fn bundled_data(&mut self, now: Time, path: PathId) -> Option<Content> {
+        if self.sending.flight.has_lost() {
+            return Some(Content::BundledRetransmissions);
+        }
+        let turn = self.procedures.next_new_data(self, now).filter(|turn| turn.path == path)?;
+        Some(Content::NewData(turn.ahead))
+    }
+
+    /// The path of the next packet with data, and its data; `None` if no data may be sent now.
+    pub(super) fn next_data(&mut self, now: Time) -> Option<(PathId, Content)> {
         self.procedures.before_sending(self, now);
         if let Some((path, tsn)) = self.next_tail_probe() {
-            return Some((path, Purpose::Probe(tsn)));
+            return Some((path, Content::Probe(tsn)));
         }
         // RFC 9260 6.1 C: retransmissions before new data.
         let lost = self.sending.flight.has_lost();
@@ -23,10 +44,10 @@ impl Sender<'_> {
             && self.sending.is_overdue()
             && let Some(turn) = self.procedures.next_new_data(self, now)
         {
-            return Some((turn.path, Purpose::NewData(turn.ahead)));
+            return Some((turn.path, Content::NewData(turn.ahead)));
         }
         if lost && let Some((path, tsn)) = self.procedures.next_retransmission(self, now) {
-            return Some((path, Purpose::Retransmission(tsn)));
+            return Some((path, Content::Retransmission(tsn)));
         }
         // In CMT, a chunk that waits for its path's window does not block other paths.
         let concurrent = self.sending.is_concurrent();
@@ -34,7 +55,7 @@ impl Sender<'_> {
             && let Some(turn) = self.procedures.next_new_data(self, now)
             && (concurrent || self.may_overtake(turn.path))
         {
-            return Some((turn.path, Purpose::NewData(turn.ahead)));
+            return Some((turn.path, Content::NewData(turn.ahead)));
         }
         None
     }

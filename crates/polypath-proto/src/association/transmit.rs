@@ -2,12 +2,13 @@
 
 use bytes::Bytes;
 
+use super::choose::Content;
 use super::forward::write_forward_tsn;
 use super::reconfig::write_response;
 use super::state::State;
 use super::{Association, auth};
 use crate::extension::Extension;
-use crate::ids::{PathId, Tsn, VerificationTag};
+use crate::ids::{PathId, VerificationTag};
 use crate::init;
 use crate::outbox::Control;
 use crate::path::PathState;
@@ -20,16 +21,21 @@ use crate::wire::{
     PacketWriter, ReconfigParameters, chunk_type, seal,
 };
 
-/// Purpose of the next packet.
+/// The next packet, as it was chosen.
+#[derive(Clone, Copy, Debug)]
+struct NextPacket {
+    path: PathId,
+    kind: Kind,
+    /// Most bytes.
+    limit: usize,
+}
+
+/// Purpose of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+enum Kind {
+    /// Control chunks.
     Control,
-    /// The chunk with this TSN, and further lost chunks that fit.
-    Retransmission(Tsn),
-    /// New data beyond the first `n` queued bytes.
-    NewData(usize),
-    /// New data, or again the chunk with this TSN, whatever the window (RFC 8985 7.3).
-    Probe(Option<Tsn>),
+    Data(Content),
     Sack,
 }
 
@@ -58,7 +64,7 @@ impl Association {
         }
         let (mut probes, mut ecn);
         let (path, segment) = loop {
-            let Some((path, purpose)) = self.next_packet(now) else {
+            let Some(packet) = self.next_packet(now) else {
                 self.sending.burst.end();
                 if self.sending.is_concurrent() {
                     self.paths.clear_allowances();
@@ -75,17 +81,17 @@ impl Association {
                 }
                 return None;
             };
-            let max_packet = self.packet_limit(path, purpose).min(buf.len());
+            let (path, limit) = (packet.path, packet.limit.min(buf.len()));
             probes = matches!(self.outbox.front(), Some((_, Control::MtuProbe(..))));
             let new = self.paths[path].stats.data_chunks_sent;
-            let segment = self.write_reported(now, path, purpose, &mut buf[..max_packet]);
+            let segment = self.write_and_record(now, packet, &mut buf[..limit]);
             ecn = self.ect_beyond(path, new);
             if segment > 0 {
                 break (path, segment);
             }
             // A control chunk that could not be written has been removed from the queue; anything
             // else waits for a larger buffer.
-            if purpose != Purpose::Control {
+            if packet.kind != Kind::Control {
                 return None;
             }
         };
@@ -94,9 +100,10 @@ impl Association {
         // Append datagrams of the same size, for segmentation offload.
         let large = segment > self.paths[path].max_packet();
         while !probes && !large && segments < MAX_SEGMENTS && buf.len() - size >= segment {
-            let Some((next, purpose)) = self.next_packet(now) else { break };
-            let fresh = matches!(purpose, Purpose::NewData(_));
-            if next != path || !(fresh || matches!(purpose, Purpose::Retransmission(_))) {
+            let Some(next) = self.next_packet(now) else { break };
+            let fresh = matches!(next.kind, Kind::Data(Content::NewData(_)));
+            let again = matches!(next.kind, Kind::Data(Content::Retransmission(_)));
+            if next.path != path || !(fresh || again) {
                 break;
             }
             // All of them share one ECN codepoint.
@@ -110,7 +117,7 @@ impl Association {
             if !full && !whole {
                 break;
             }
-            let written = self.write_reported(now, path, purpose, &mut buf[size..size + segment]);
+            let written = self.write_and_record(now, next, &mut buf[size..size + segment]);
             if written == 0 {
                 break;
             }
@@ -136,7 +143,7 @@ impl Association {
 
     /// Most bytes of the packet. A chunk that was cut for larger packets, before a path with
     /// smaller ones was known, is sent whole: IP fragments it (RFC 9260 6.9).
-    fn packet_limit(&self, path: PathId, purpose: Purpose) -> usize {
+    fn packet_limit(&self, path: PathId, kind: Kind) -> usize {
         let limit = self.paths[path].max_packet();
         if let Some((_, Control::MtuProbe(Some(size), _))) = self.outbox.front() {
             return *size;
@@ -144,16 +151,17 @@ impl Association {
         // RFC 9260 3.3.3: the peer's cookie may be of any length. Unrecognized parameters of its
         // INIT ACK are reported in the same packet, because no other may be sent before the COOKIE
         // ACK (5.1 C).
-        if let (State::CookieEchoed(echoed), Purpose::Control) = (&self.state, purpose) {
+        if let (State::CookieEchoed(echoed), Kind::Control) = (&self.state, kind) {
             let chunks = self.outbox.len_of_errors() + echoed.cookie.len().next_multiple_of(4);
             return limit.max(COMMON_HEADER_LEN + CHUNK_HEADER_LEN + chunks);
         }
         let flight = &self.sending.flight;
-        let payload = match purpose {
-            Purpose::Retransmission(tsn) | Purpose::Probe(Some(tsn)) => {
+        let Kind::Data(content) = kind else { return limit };
+        let payload = match content {
+            Content::Retransmission(tsn) | Content::Probe(Some(tsn)) => {
                 flight.get(tsn).map_or(0, |chunk| chunk.content.payload.len())
             }
-            Purpose::NewData(_) | Purpose::Probe(None) if flight.largest_reserved() > 0 => {
+            Content::NewData(_) | Content::Probe(None) if flight.largest_reserved() > 0 => {
                 flight.largest_reserved()
             }
             _ => return limit,
@@ -162,8 +170,14 @@ impl Association {
         limit.max(COMMON_HEADER_LEN + self.paths.overhead + self.sending.response_len + chunk)
     }
 
-    /// The path and the purpose of the next packet; `None` if nothing may be sent now.
-    fn next_packet(&mut self, now: Time) -> Option<(PathId, Purpose)> {
+    /// Chooses the next packet; `None` if nothing may be sent now.
+    fn next_packet(&mut self, now: Time) -> Option<NextPacket> {
+        let (path, kind) = self.next_kind(now)?;
+        Some(NextPacket { path, kind, limit: self.packet_limit(path, kind) })
+    }
+
+    /// The path and the purpose of the next packet.
+    fn next_kind(&mut self, now: Time) -> Option<(PathId, Kind)> {
         while let Some(path) = self.outbox.front_path() {
             let (gone, unannounced) =
                 (self.paths[path].state() == PathState::Removed, self.is_unannounced(path));
@@ -171,7 +185,7 @@ impl Association {
             let asconf = matches!(front, Some(Control::Asconf(_)));
             let forbidden = front.is_some_and(|control| self.is_forbidden(path, control));
             match (gone || forbidden || (unannounced && !asconf)).then(|| self.redirected(path)) {
-                None => return Some((path, Purpose::Control)),
+                None => return Some((path, Kind::Control)),
                 Some(Some(other)) => self.outbox.redirect(other),
                 // A timer retransmits the chunks that need an answer.
                 Some(None) => self.outbox.pop(),
@@ -182,18 +196,18 @@ impl Association {
         }
         if self.state.may_send_data() {
             let next = sender!(self).next_data(now);
-            if next.is_some() {
-                return next;
+            if let Some((path, content)) = next {
+                return Some((path, Kind::Data(content)));
             }
         }
         if let Some(path) = self.outbox.release() {
-            return Some((path, Purpose::Control));
+            return Some((path, Kind::Control));
         }
         if !self.receiving.ack.is_due() || !self.state.is_synchronised() {
             return None;
         }
         let path = receiver!(self).ack_path();
-        self.may_answer(path).then_some((path, Purpose::Sack))
+        self.may_answer(path).then_some((path, Kind::Sack))
     }
 
     /// Whether SACKs and DATA may be sent on the path.
@@ -254,25 +268,23 @@ impl Association {
         self.handshake.opened_here || self.handshake.has(Extension::ZeroChecksum)
     }
 
-    /// Writes a packet and reports its data to the congestion controller, if that needs it; returns
-    /// the packet's length.
-    fn write_reported(
-        &mut self,
-        now: Time,
-        path: PathId,
-        purpose: Purpose,
-        buf: &mut [u8],
-    ) -> usize {
-        let before = self.paths[path].in_flight();
-        let written = self.write_packet(now, path, purpose, buf);
+    /// Writes a packet, and records it for the burst and, if that needs it, for the congestion
+    /// controller; returns the packet's length.
+    fn write_and_record(&mut self, now: Time, packet: NextPacket, buf: &mut [u8]) -> usize {
+        let before = self.paths[packet.path].in_flight();
+        let written = self.write_packet(now, packet, buf);
+        if let Kind::Data(Content::Retransmission(_) | Content::NewData(_)) = packet.kind {
+            self.sending.burst.count();
+        }
         if self.sending.needs.sending {
-            sender!(self).report_sent(now, path, before);
+            sender!(self).report_sent(now, packet.path, before);
         }
         written
     }
 
     /// Writes a packet; returns its length.
-    fn write_packet(&mut self, now: Time, path: PathId, purpose: Purpose, buf: &mut [u8]) -> usize {
+    fn write_packet(&mut self, now: Time, packet: NextPacket, buf: &mut [u8]) -> usize {
+        let NextPacket { path, kind, .. } = packet;
         let verification_tag = match self.outbox.front() {
             Some((_, Control::Init)) => VerificationTag(0),
             _ => self.handshake.peer_tag,
@@ -283,13 +295,13 @@ impl Association {
             verification_tag,
         };
         let checksum = self.checksum();
-        let room = self.auth_room(purpose == Purpose::Control);
+        let room = self.auth_room(kind == Kind::Control);
         let limit = (buf.len() & !3).saturating_sub(room);
         let mut w = PacketWriter::new(&mut buf[..limit], header);
         let bundles = self.procedures.bundles();
         let mut answered = false;
         let early = self.sends_with_cookie(path);
-        if !self.outbox.is_empty() && (bundles || purpose == Purpose::Control) {
+        if !self.outbox.is_empty() && (bundles || kind == Kind::Control) {
             answered = self.write_controls(path, &mut w);
         }
         let probe = matches!(self.outbox.front(), Some((_, Control::MtuProbe(..))));
@@ -297,11 +309,11 @@ impl Association {
             || probe
             || verification_tag.0 == 0
             || !self.may_answer(path)
-            || (!bundles && purpose == Purpose::Control && !w.is_empty());
+            || (!bundles && kind == Kind::Control && !w.is_empty());
         if !alone && self.state.is_synchronised() {
             // RFC 9260 6.10: control chunks before DATA. A delayed SACK is bundled with the next
             // packet on its path.
-            let may_follow = bundles || purpose == Purpose::Sack;
+            let may_follow = bundles || kind == Kind::Sack;
             let with_sack =
                 self.receiving.ack.is_pending() && may_follow && receiver!(self).ack_path() == path;
             let echo = self.receiving.ack.echo.filter(|_| with_sack);
@@ -317,10 +329,16 @@ impl Association {
                 full |= write_response(self.pending_response(), &mut w).is_err();
             }
             let before = w.chunk_count();
-            if self.state.may_send_data() && !full && (bundles || purpose != Purpose::Sack) {
+            if self.state.may_send_data() && !full && (bundles || kind != Kind::Sack) {
                 let mut s = sender!(self);
                 s.note_alone();
-                s.write_data(now, path, purpose, &mut w);
+                let content = match kind {
+                    Kind::Data(content) => Some(content),
+                    Kind::Control | Kind::Sack => s.bundled_data(now, path),
+                };
+                if let Some(content) = content {
+                    s.write_data(now, path, content, &mut w);
+                }
             }
             if w.chunk_count() == before {
                 w.take_back(bare.0, bare.1);
@@ -331,10 +349,7 @@ impl Association {
             let mut s = sender!(self);
             s.note_alone();
             // One packet, whatever the window of the path, which the COOKIE ACK confirms.
-            s.write_new_data(now, path, Purpose::Probe(None), &mut w);
-        }
-        if matches!(purpose, Purpose::Retransmission(_) | Purpose::NewData(_)) {
-            self.sending.burst.count();
+            s.write_new_data(now, path, (0, true), &mut w);
         }
         match (w.is_empty(), room) {
             (true, _) => 0,

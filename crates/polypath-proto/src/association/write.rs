@@ -1,7 +1,7 @@
 //! Writes DATA chunks, and records what was sent (RFC 9260 6.1, 6.3.2, 6.10).
 
 use super::Sender;
-use super::transmit::Purpose;
+use super::choose::Content;
 use crate::extension::Extension;
 use crate::ids::{PathId, Tsn};
 use crate::policy::retransmission::LossCause;
@@ -14,22 +14,21 @@ impl Sender<'_> {
         &mut self,
         now: Time,
         path: PathId,
-        purpose: Purpose,
+        content: Content,
         w: &mut PacketWriter<'_>,
     ) {
-        match purpose {
-            Purpose::Probe(tsn) => {
+        match content {
+            Content::Probe(tsn) => {
                 match tsn {
                     Some(tsn) => self.write_probe(now, path, tsn, w),
-                    None => self.write_new_data(now, path, purpose, w),
+                    None => self.write_new_data(now, path, (0, true), w),
                 }
                 self.paths[path].recovery.probe = false;
             }
-            Purpose::NewData(_) => self.write_new_data(now, path, purpose, w),
-            _ if self.sending.flight.has_lost() => {
-                self.procedures.write_retransmissions(self, now, path, purpose, w);
+            Content::NewData(ahead) => self.write_new_data(now, path, (ahead, false), w),
+            Content::Retransmission(_) | Content::BundledRetransmissions => {
+                self.procedures.write_retransmissions(self, now, path, content, w);
             }
-            _ => self.write_new_data(now, path, purpose, w),
         }
     }
 
@@ -39,13 +38,13 @@ impl Sender<'_> {
         &mut self,
         now: Time,
         path: PathId,
-        purpose: Purpose,
+        content: Content,
         w: &mut PacketWriter<'_>,
     ) {
         let concurrent = self.sending.is_concurrent();
         let forced = self.paths[path].allowance;
-        let (mut from, chosen) = match purpose {
-            Purpose::Retransmission(tsn) => (tsn, Some(tsn)),
+        let (mut from, chosen) = match content {
+            Content::Retransmission(tsn) => (tsn, Some(tsn)),
             _ => (self.sending.flight.ack_point().next(), None),
         };
         let mut first = true;
@@ -141,21 +140,15 @@ impl Sender<'_> {
         }
     }
 
+    /// Writes new data beyond the first `ahead` queued bytes, as much as the windows allow; as a
+    /// `probe`, whatever the window of the path.
     pub(super) fn write_new_data(
         &mut self,
         now: Time,
         path: PathId,
-        purpose: Purpose,
+        (ahead, probe): (usize, bool),
         w: &mut PacketWriter<'_>,
     ) {
-        let ahead = match purpose {
-            Purpose::NewData(ahead) => ahead,
-            Purpose::Probe(_) => 0,
-            _ => match self.procedures.next_new_data(self, now) {
-                Some(turn) if turn.path == path => turn.ahead,
-                _ => return,
-            },
-        };
         let mut written = false;
         let bundles = self.sending.queue.begin_packet();
         let first = self.sending.queue.next_stream();
@@ -171,7 +164,7 @@ impl Sender<'_> {
             let size = self.sending.flight.counted(n + header);
             let overtakes =
                 concurrent || !self.sending.flight.has_lost() || self.may_overtake(path);
-            let allowed = matches!(purpose, Purpose::Probe(_)) || self.may_burst(now, path);
+            let allowed = probe || self.may_burst(now, path);
             if !allowed || !self.sending.peer_has_room(size) || !overtakes {
                 break;
             }

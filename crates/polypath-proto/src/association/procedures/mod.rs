@@ -9,7 +9,7 @@ use std::any::Any;
 use std::fmt::Debug;
 
 use crate::association::Sender;
-use crate::association::transmit::Purpose;
+use crate::association::choose::Content;
 use crate::config::{Config, Registry};
 use crate::constants::ConfigError;
 use crate::ids::{PathId, Tsn};
@@ -202,7 +202,7 @@ pub(super) trait SenderProcedures: Debug + Sync {
         s: &mut Sender<'_>,
         now: Time,
         path: PathId,
-        purpose: Purpose,
+        content: Content,
         w: &mut PacketWriter<'_>,
     );
 }

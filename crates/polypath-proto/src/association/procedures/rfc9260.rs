@@ -2,7 +2,7 @@
 
 use super::{SenderModel, SenderProcedures, Side};
 use crate::association::Sender;
-use crate::association::transmit::Purpose;
+use crate::association::choose::Content;
 use crate::config::Config;
 use crate::constants::BurstRule;
 use crate::ids::{PathId, Tsn};
@@ -171,9 +171,9 @@ impl SenderProcedures for Rfc9260 {
         s: &mut Sender<'_>,
         now: Time,
         path: PathId,
-        purpose: Purpose,
+        content: Content,
         w: &mut PacketWriter<'_>,
     ) {
-        s.write_retransmissions(now, path, purpose, w);
+        s.write_retransmissions(now, path, content, w);
     }
 }

@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 
 use super::{SenderModel, SenderProcedures};
 use crate::association::Sender;
-use crate::association::transmit::Purpose;
+use crate::association::choose::Content;
 use crate::config::{Config, Registry};
 use crate::constants::Procedures;
 use crate::ids::{PathId, Tsn};
@@ -406,14 +406,14 @@ impl SenderProcedures for Ns2 {
         s: &mut Sender<'_>,
         now: Time,
         path: PathId,
-        purpose: Purpose,
+        content: Content,
         w: &mut PacketWriter<'_>,
     ) {
-        match purpose {
-            Purpose::Retransmission(first) if s.is_ns2_cmt() => {
+        match content {
+            Content::Retransmission(first) if s.is_ns2_cmt() => {
                 s.ns2_cmt_write_retransmissions(now, path, first, w);
             }
-            Purpose::Retransmission(_) => s.ns2_write_retransmissions(now, path, w),
+            Content::Retransmission(_) => s.ns2_write_retransmissions(now, path, w),
             _ => {}
         }
     }
