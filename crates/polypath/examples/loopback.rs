@@ -44,6 +44,9 @@ struct Cli {
     /// Encrypt, on both sides.
     #[arg(long, global = true)]
     encrypt: bool,
+    /// Constants and policies.
+    #[arg(long, global = true, default_value = "modern")]
+    profile: String,
 }
 
 #[derive(Subcommand)]
@@ -98,7 +101,9 @@ fn main() -> Result<(), Failure> {
 }
 
 fn endpoint(cli: &Cli, address: IpAddr, port: u16, udp_port: u16) -> Result<Endpoint, Failure> {
-    let config = Config::builder()
+    let profile = Config::profile(&cli.profile).ok_or("there is no such profile")?;
+    let config = profile
+        .to_builder()
         .receive_buffer(cli.buffer)
         .send_buffer(cli.buffer)
         .path_mtu(cli.mtu)
@@ -164,6 +169,7 @@ fn pair(cli: &Cli, runtime: &tokio::runtime::Runtime, load: Load) -> Result<Valu
         .args(["--threads", &cli.threads.to_string()])
         .args(["--buffer", &cli.buffer.to_string()])
         .args(["--mtu", &cli.mtu.to_string()])
+        .args(["--profile", &cli.profile])
         .args(cli.encrypt.then_some("--encrypt"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

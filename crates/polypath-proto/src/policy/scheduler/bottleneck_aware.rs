@@ -27,7 +27,7 @@ use std::time::Duration;
 use super::delay_aware::DelayAware;
 use super::{NewData, Scheduler, Turn};
 use crate::ids::PathId;
-use crate::path::{PathState, PathView, PathsView};
+use crate::path::{PathView, PathsView};
 use crate::policy::entry::{Entry, Needs};
 use crate::time::Time;
 
@@ -62,7 +62,7 @@ const MOST_DOUBLINGS: u32 = 3;
 struct BottleneckAware {
     scheduler: DelayAware,
     pairs: Vec<Pair>,
-    /// The views of the active paths; a field only to reuse its memory.
+    /// The views of the active paths, if there are several; a field only to reuse its memory.
     active: Vec<PathView>,
 }
 
@@ -220,7 +220,10 @@ impl BottleneckAware {
     fn compare(&mut self, now: Time, paths: PathsView<'_>) {
         let Self { active, pairs, .. } = self;
         active.clear();
-        active.extend(paths.iter().filter(|p| p.state == PathState::Active));
+        if paths.active().nth(1).is_none() {
+            return;
+        }
+        active.extend(paths.active().map(|id| paths.path(id)));
         for (i, a) in active.iter().enumerate() {
             for b in &active[i + 1..] {
                 match pairs.iter_mut().find(|pair| pair.ids == [a.id, b.id]) {

@@ -9,7 +9,7 @@
 
 use super::{NewData, Scheduler, Turn};
 use crate::ids::PathId;
-use crate::path::{PathState, PathsView};
+use crate::path::PathsView;
 use crate::policy::entry::{Entry, Needs};
 
 /// See the [module](self).
@@ -49,7 +49,7 @@ impl Scheduler for Concurrent {
         let last = PathId((paths.count() - 1) as u8);
         let next = paths.next_after(self.filling.unwrap_or(last), usable);
         let next = next.or_else(|| {
-            let alone = paths.iter().all(|p| p.state != PathState::Active);
+            let alone = paths.active().next().is_none();
             alone.then(|| paths.current()).filter(|path| has_room(*path))
         });
         self.over &= next.is_none();

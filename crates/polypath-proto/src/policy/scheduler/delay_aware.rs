@@ -25,7 +25,7 @@
 
 use super::{NewData, Scheduler, Turn};
 use crate::ids::PathId;
-use crate::path::{PathState, PathView, PathsView};
+use crate::path::{PathView, PathsView};
 use crate::policy::entry::{Entry, Needs};
 use crate::time::Time;
 
@@ -53,10 +53,13 @@ pub(super) struct DelayAware {
     ready: Vec<Candidate>,
 }
 
-/// An active path.
+/// An active path. Sizes are in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
-    view: PathView,
+    id: PathId,
+    in_flight: f64,
+    /// Its largest chunk.
+    chunk: f64,
     /// Time until data sent now is acknowledged, in seconds; 0 if unknown.
     delay: f64,
     /// Smoothed round-trip time in seconds; 0 if unknown.
@@ -70,23 +73,21 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn new(view: PathView, now: Time) -> Self {
+    fn new(view: &PathView, now: Time) -> Self {
         let smoothed = view.srtt.map_or(0.0, |srtt| srtt.as_secs_f64());
         let shortest = view.rtt_range.map_or(smoothed, |range| range.min.as_secs_f64());
         let window = f64::from(view.window.cwnd);
         let by_window = if shortest > 0.0 { window / shortest } else { 0.0 };
         let rate = view.delivery_rate.map_or(by_window, |rate| rate.min(by_window));
-        let pipe = (rate * shortest).max(f64::from(2 * view.max_chunk));
+        let (id, chunk) = (view.id, f64::from(view.max_chunk));
+        let in_flight = f64::from(view.in_flight);
+        let pipe = (rate * shortest).max(2.0 * chunk);
         let queue = view.delivery_rate.filter(|&rate| rate > 0.0).map_or(0.0, |carries| {
             let until_clear = view.clear.map_or(0.0, |clear| clear.since(now).as_secs_f64());
-            let in_flight = f64::from(view.in_flight) / carries;
-            until_clear.max(in_flight - shortest).min(in_flight)
+            let until_acked = in_flight / carries;
+            until_clear.max(until_acked - shortest).min(until_acked)
         });
-        Self { view, delay: shortest + queue, smoothed, shortest, rate, pipe }
-    }
-
-    fn chunk(&self) -> f64 {
-        f64::from(self.view.max_chunk)
+        Self { id, in_flight, chunk, delay: shortest + queue, smoothed, shortest, rate, pipe }
     }
 }
 
@@ -110,36 +111,43 @@ impl DelayAware {
         has_room: &dyn Fn(PathId) -> bool,
         may_use: impl Fn(PathId) -> bool,
     ) -> Option<Turn> {
+        let usable = || paths.active().filter(|&path| may_use(path));
+        let mut first_two = usable();
+        match (first_two.next(), first_two.next()) {
+            (None, _) => {
+                let alone = Some(paths.current()).filter(|path| has_room(*path));
+                return alone.map(Turn::in_order);
+            }
+            // No other path can be faster, and its share of the peer's window is all of it.
+            (Some(only), None) => {
+                let full = paths.in_flight(only) > 0 && paths.max_chunk(only) > data.peer_rwnd;
+                return Some(only).filter(|path| !full && has_room(*path)).map(Turn::in_order);
+            }
+            _ => {}
+        }
         let ready = &mut self.ready;
         ready.clear();
-        let candidate = |view| Candidate::new(view, data.now);
-        let usable = |p: &PathView| p.state == PathState::Active && may_use(p.id);
-        ready.extend(paths.iter().filter(usable).map(candidate));
-        if ready.is_empty() {
-            let alone = Some(paths.current()).filter(|path| has_room(*path));
-            return alone.map(Turn::in_order);
-        }
+        ready.extend(usable().map(|path| Candidate::new(&paths.path(path), data.now)));
         ready.sort_by(|a, b| a.delay.total_cmp(&b.delay));
         let window = f64::from(data.peer_rwnd) + f64::from(data.in_flight);
         let pipes = most_pipes(ready, window);
         for (i, c) in ready.iter().enumerate() {
-            let in_flight = f64::from(c.view.in_flight);
-            let full = in_flight > 0.0 && in_flight + c.chunk() > pipes * c.pipe;
-            if full || !has_room(c.view.id) {
+            let full = c.in_flight > 0.0 && c.in_flight + c.chunk > pipes * c.pipe;
+            if full || !has_room(c.id) {
                 continue;
             }
             let faster = || ready[..i].iter().filter(|f| f.smoothed * UNEQUAL < c.smoothed);
             let ahead: f64 = faster().map(|f| f.rate * (c.delay - f.delay)).sum();
-            if ahead < LEAST_AHEAD * c.chunk() {
-                return Some(Turn::in_order(c.view.id));
+            if ahead < LEAST_AHEAD * c.chunk {
+                return Some(Turn::in_order(c.id));
             }
             let enough = data.more || ahead < data.waiting as f64;
             // Keep room for the data of the faster paths, at least a quarter of the buffer.
             let buffer = f64::from(data.receive_buffer);
             let others = faster().map(|f| f.pipe).sum::<f64>().max(buffer / 4.0);
-            let fits = f64::from(data.ahead) + c.chunk() + others <= buffer;
+            let fits = f64::from(data.ahead) + c.chunk + others <= buffer;
             if enough && fits {
-                return Some(Turn { path: c.view.id, ahead: ahead as usize });
+                return Some(Turn { path: c.id, ahead: ahead as usize });
             }
         }
         None
