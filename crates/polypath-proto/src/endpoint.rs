@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::association::{Association, trusts_stranger};
+use crate::association::{Association, authenticates_cookie};
 use crate::config::Config;
 use crate::cookie::{CookieError, StateCookie};
 use crate::error::ConnectError;
@@ -32,9 +32,9 @@ struct Entry {
     peers: Vec<IpAddr>,
     timeout: Option<Time>,
     released: bool,
-    /// Whether the association is in the queues `transmitting`, `telling` and `stale`.
+    /// Whether the association is in the queues `transmitting`, `with_events` and `stale`.
     transmits: bool,
-    tells: bool,
+    has_events_queued: bool,
     stale: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Endpoint {
     /// Associations that may have a packet to send, an event, or a timeout other than the indexed
     /// one.
     transmitting: VecDeque<AssociationId>,
-    telling: VecDeque<AssociationId>,
+    with_events: VecDeque<AssociationId>,
     stale: Vec<AssociationId>,
     replies: VecDeque<Reply>,
     stats: EndpointStats,
@@ -77,7 +77,7 @@ impl Endpoint {
             by_peer: BTreeMap::new(),
             timeouts: BTreeSet::new(),
             transmitting: VecDeque::new(),
-            telling: VecDeque::new(),
+            with_events: VecDeque::new(),
             stale: Vec::new(),
             replies: VecDeque::new(),
             stats: EndpointStats::default(),
@@ -272,7 +272,7 @@ impl Endpoint {
             (Some(Ok(Chunk::CookieEcho(echo))), Some(id)) if !aborts() => {
                 let Some(entry) = self.entries.get_mut(&id) else { return };
                 let tag = header.verification_tag;
-                if entry.association.trusts_cookie_echo(now, &packet)
+                if entry.association.accepts_cookie_echo(now, &packet)
                     && entry.association.handle_cookie_echo(now, tag, echo.cookie, from)
                 {
                     // The chunks after the cookie already belong to the new association.
@@ -423,7 +423,7 @@ impl Endpoint {
                 return self.reply(from, packet);
             }
         };
-        if !trusts_stranger(&cookie, &config.association, secret, &config.auth_keys, packet) {
+        if !authenticates_cookie(&cookie, &config.association, secret, &config.auth_keys, packet) {
             self.stats.bad_cookies += 1;
             return;
         }
@@ -592,12 +592,12 @@ impl Endpoint {
             if let Some(entry) = self.entries.get_mut(&id) {
                 let transmit = entry.association.poll_transmit(now, buf);
                 // It may have abandoned messages.
-                let tells = entry.association.has_events();
-                if tells && !std::mem::replace(&mut entry.tells, true) {
-                    self.telling.push_back(id);
+                let has_events_queued = entry.association.has_events();
+                if has_events_queued && !std::mem::replace(&mut entry.has_events_queued, true) {
+                    self.with_events.push_back(id);
                 }
                 // Its timers may have changed.
-                let changed = tells || transmit.is_some();
+                let changed = has_events_queued || transmit.is_some();
                 if changed && !std::mem::replace(&mut entry.stale, true) {
                     self.stale.push(id);
                 }
@@ -613,7 +613,7 @@ impl Endpoint {
 
     /// The next event of an association. Call it after every other call until it returns `None`.
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
-        while let Some(&id) = self.telling.front() {
+        while let Some(&id) = self.with_events.front() {
             if let Some(entry) = self.entries.get_mut(&id) {
                 if let Some(event) = entry.association.poll_event() {
                     if matches!(event, Event::Established { inbound: false }) {
@@ -621,16 +621,16 @@ impl Endpoint {
                     }
                     return Some((id, event));
                 }
-                entry.tells = false;
+                entry.has_events_queued = false;
             }
-            self.telling.pop_front();
+            self.with_events.pop_front();
         }
         None
     }
 
     /// Whether [`poll_event`](Self::poll_event) may return an event.
     pub fn has_events(&self) -> bool {
-        !self.telling.is_empty()
+        !self.with_events.is_empty()
     }
 
     /// Shared access to an association.
@@ -695,7 +695,7 @@ impl Endpoint {
             timeout: None,
             released: false,
             transmits: false,
-            tells: false,
+            has_events_queued: false,
             stale: false,
             association,
         };
@@ -712,8 +712,11 @@ impl Endpoint {
         // A closed association keeps its tag until its last packets have been sent: otherwise the
         // reply to an out of the blue packet, an ABORT without a cause, would overtake the ABORT
         // with the reason.
-        let tag =
-            if a.is_closed() && !a.has_last_words() { VerificationTag(0) } else { a.local_tag() };
+        let tag = if a.is_closed() && !a.has_pending_control() {
+            VerificationTag(0)
+        } else {
+            a.local_tag()
+        };
         if entry.tag != tag {
             self.by_tag.remove(&entry.tag.0);
             entry.tag = tag;
@@ -752,8 +755,8 @@ impl Endpoint {
         if !std::mem::replace(&mut entry.transmits, true) {
             self.transmitting.push_back(id);
         }
-        if !std::mem::replace(&mut entry.tells, true) {
-            self.telling.push_back(id);
+        if !std::mem::replace(&mut entry.has_events_queued, true) {
+            self.with_events.push_back(id);
         }
         if !std::mem::replace(&mut entry.stale, true) {
             self.stale.push(id);
@@ -779,7 +782,7 @@ impl Endpoint {
             }
             if entry.released
                 && entry.association.is_closed()
-                && !entry.association.has_last_words()
+                && !entry.association.has_pending_control()
             {
                 self.remove(id);
             }

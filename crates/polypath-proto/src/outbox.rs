@@ -256,7 +256,7 @@ impl Outbox {
     }
 
     /// Whether neither a control chunk nor a reply waits.
-    pub(crate) fn is_silent(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.next.is_empty() && self.replies.is_empty()
     }
 

@@ -1,18 +1,13 @@
 //! Additive increase, multiplicative decrease, with both numbers as parameters: the family of which
 //! Reno's window (1, 0.5) is one member (Chiu and Jain, 1989).
 
-use polypath_proto::Window;
-use polypath_proto::policy::congestion::{Congestion, CongestionController, Context, PathAck};
-use polypath_proto::policy::{Entry, Setting};
+use polypath_proto::policy::prelude::*;
 
 /// `aimd:increase=2,decrease=0.7`
 pub static AIMD: Entry<dyn CongestionController> = Entry::<dyn CongestionController>::new(
     "aimd",
     "each round trip adds some packets, each loss leaves a share of the window (AIMD)",
-    |setup| {
-        let own = setup.settings;
-        Box::new(Aimd { increase: own.real("increase"), decrease: own.real("decrease") })
-    },
+    |setup| Box::new(Aimd { increase: setup.real("increase"), decrease: setup.real("decrease") }),
 )
 .with_parameters(&PARAMETERS);
 
@@ -32,8 +27,7 @@ impl CongestionController for Aimd {
         let mut w = context.path.window;
         if ack.may_grow && ack.in_flight_before >= w.cwnd {
             let each = self.increase * f64::from(context.path.max_chunk) / f64::from(w.cwnd);
-            let slow_start = w.cwnd < w.ssthresh;
-            w.cwnd += (f64::from(ack.acked) * if slow_start { 1.0 } else { each }) as u32;
+            w.cwnd += (f64::from(ack.acked) * if w.in_slow_start() { 1.0 } else { each }) as u32;
         }
         w
     }

@@ -1,9 +1,7 @@
 //! New data on the path with the shortest round-trip time that has room: the default of Linux'
 //! MPTCP.
 
-use polypath_proto::policy::scheduler::{NewData, Scheduler, Turn};
-use polypath_proto::policy::{Entry, Needs, PathsView};
-use polypath_proto::{PathId, PathState};
+use polypath_proto::policy::prelude::*;
 
 /// See the [module](self).
 pub static FASTEST: Entry<dyn Scheduler> = Entry::<dyn Scheduler>::new(
@@ -17,14 +15,8 @@ pub static FASTEST: Entry<dyn Scheduler> = Entry::<dyn Scheduler>::new(
 struct Fastest;
 
 impl Scheduler for Fastest {
-    fn next(
-        &mut self,
-        paths: PathsView<'_>,
-        _: &NewData,
-        has_room: &dyn Fn(PathId) -> bool,
-    ) -> Option<Turn> {
-        let usable = paths.iter().filter(|p| p.state == PathState::Active && has_room(p.id));
-        usable.min_by_key(|path| path.srtt).map(|path| Turn::in_order(path.id))
+    fn next(&mut self, paths: PathsView<'_>, _: &NewData, room: HasRoom<'_>) -> Option<Turn> {
+        paths.with_room(room).min_by_key(|path| path.srtt).map(|path| Turn::in_order(path.id))
     }
 }
 

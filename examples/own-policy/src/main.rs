@@ -1,7 +1,5 @@
 //! The `polypath` program with the policies of this crate.
 
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     polypath_cli::main(&own_policy::registry())
 }

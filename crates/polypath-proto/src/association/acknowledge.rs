@@ -5,7 +5,7 @@ use super::Sender;
 use crate::ids::{PathId, Tsn};
 use crate::path::PathState;
 use crate::policy::cwnd_update::ScannedChunk;
-use crate::policy::failover::Doubts;
+use crate::policy::failover::Ambiguity;
 use crate::policy::retransmission::LossCause;
 use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::send::{Acknowledgement, Fate, SackReport, Sending};
@@ -22,7 +22,7 @@ impl Sender<'_> {
         self.sending.loss.watches_time()
             && self.paths[path].srtt().zip(self.sending.last_sack).is_some_and(|(srtt, last)| {
                 let (cumulative, gaps) = (sack.cumulative_tsn_ack, sack.all_gaps());
-                now < last + srtt && self.sending.flight.knows_more_than(cumulative, gaps)
+                now < last + srtt && self.sending.flight.reports_more_than(cumulative, gaps)
             })
     }
 
@@ -41,7 +41,7 @@ impl Sender<'_> {
             p.stop_t3();
         }
         self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_add(size);
-        self.grant_allowance(path);
+        self.grant_send_credit(path);
         self.procedures.on_probe_refused(self, tsn);
     }
 
@@ -107,8 +107,8 @@ impl Sender<'_> {
             }
             let failover = &self.paths.failover;
             // RFC 9260 8.2 leaves open which path an acknowledgement credits.
-            if t.evidence.kinds().any(|(wandered, given_up)| {
-                failover.believes(Doubts { wandered, given_up, dormant })
+            if t.evidence.kinds().any(|(on_several_paths, timed_out)| {
+                failover.credits(Ambiguity { on_several_paths, timed_out, dormant })
             }) {
                 self.paths.answered(now, path, self.events);
                 self.paths[path].end_back_off(now);

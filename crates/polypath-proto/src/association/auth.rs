@@ -132,7 +132,7 @@ impl Keys {
     /// authenticated as required (RFC 4895 6.3). If the association has no keys yet, they are
     /// derived from the cookie.
     #[inline(never)]
-    pub(super) fn trust_cookie_echo(
+    pub(super) fn accept_cookie_echo(
         &self,
         now: Time,
         packet: &Packet<'_>,
@@ -144,7 +144,7 @@ impl Keys {
         }
         let verify = |bytes| StateCookie::verify(bytes, secret, config, now);
         match cookie_of(packet).map(verify) {
-            Some(Ok(cookie)) => trusts_stranger(&cookie, config, secret, &self.shared, packet),
+            Some(Ok(cookie)) => authenticates_cookie(&cookie, config, secret, &self.shared, packet),
             // An invalid cookie is rejected later.
             _ => true,
         }
@@ -175,7 +175,7 @@ fn trusts(auth: &Authentication, packet: &Packet<'_>) -> bool {
 
 /// Like `trusts`, for a peer without an association. A COOKIE ECHO that must be authenticated and
 /// is not is rejected.
-pub(crate) fn trusts_stranger(
+pub(crate) fn authenticates_cookie(
     cookie: &StateCookie,
     config: &Config,
     secret: &[u8],

@@ -230,7 +230,9 @@ impl Association {
     /// See [`SendError`]; the message was not accepted.
     pub fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
         self.now = now;
-        if self.wants_shutdown || !(matches!(self.state, State::Established) || self.is_opening()) {
+        if self.shutdown_requested
+            || !(matches!(self.state, State::Established) || self.is_opening())
+        {
             return Err(SendError::Closed);
         }
         let (size, max) = (message.payload.len(), self.config.max_message_size() as usize);

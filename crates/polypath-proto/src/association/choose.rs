@@ -64,7 +64,7 @@ impl Sender<'_> {
     #[inline(never)]
     pub(super) fn next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
         let concurrent = self.sending.is_concurrent();
-        if concurrent && !self.paths.iter().any(|p| p.allowance || p.has_room()) {
+        if concurrent && !self.paths.iter().any(|p| p.send_credit || p.has_room()) {
             return None;
         }
         // Paths whose chunks wait, after a fast retransmission and after a timeout: the policy
@@ -88,7 +88,7 @@ impl Sender<'_> {
                 }
                 continue;
             }
-            if self.paths[path].allowance {
+            if self.paths[path].send_credit {
                 return Some((path, tsn));
             }
             let congestion = &mut self.sending.congestion;
@@ -141,10 +141,10 @@ impl Sender<'_> {
     /// Grants send credit after a loss on `path`: one packet of retransmissions may be sent
     /// regardless of the window (RFC 9260 6.3.3 E3, 7.2.4 (3)), on any path, or in CMT on the path
     /// that suffered the loss (Iyengar 2004, V.B).
-    pub(super) fn grant_allowance(&mut self, path: PathId) {
+    pub(super) fn grant_send_credit(&mut self, path: PathId) {
         let concurrent = self.sending.is_concurrent();
         for p in self.paths.iter_mut() {
-            p.allowance |= !concurrent || p.id() == path;
+            p.send_credit |= !concurrent || p.id() == path;
         }
     }
 

@@ -234,7 +234,7 @@ impl Association {
             s.procedures.start_path_management(&mut s, now, true);
         }
         sender!(self).start_mtu_searches(now);
-        if self.wants_shutdown {
+        if self.shutdown_requested {
             self.begin_shutdown(now);
         }
         true
@@ -246,7 +246,7 @@ impl Association {
         let ssthresh = self.config.initial_ssthresh().unwrap_or(self.paths.ssthresh);
         for path in self.paths.iter_mut() {
             if path.state() == PathState::Removed {
-                path.forget_flight();
+                path.clear_flight();
                 continue;
             }
             let remote = path.remote().ip();
@@ -285,7 +285,7 @@ impl Association {
             return false;
         }
         // The peer has sent to this address, so it knows it.
-        self.peer_knows(from.local.ip());
+        self.record_announced(from.local.ip());
         if !self.state.is_synchronised() {
             self.outbox.clear();
             if let Some(path) = self.init_ack_path(now, cookie, from) {
@@ -328,8 +328,8 @@ impl Association {
         if self.addresses.is_none() {
             self.start_addresses(cookie.peer_initial_tsn);
         }
-        self.peer_knows(cookie.local);
-        self.peer_knows(from.local.ip());
+        self.record_announced(cookie.local);
+        self.record_announced(from.local.ip());
         sender!(self).set_peer_addresses(now, &cookie.addresses, from.remote.port());
         self.handshake.peer_lists_none = cookie.addresses.len() == 1;
         if let Some(path) = confirmed {
@@ -378,7 +378,7 @@ impl Association {
         self.sending.buffered -= lost;
         self.sending.flight.restart(cookie.local_initial_tsn);
         self.peer_window(cookie.peer_rwnd);
-        self.paths.clear_allowances();
+        self.paths.clear_send_credit();
         self.sending.forward = None;
         self.sending.last_sack = Some(self.now);
         self.sending.probe = WindowProbe::Idle;

@@ -140,7 +140,7 @@ impl Association {
             p.data_lost(size);
             p.drop_rtt_probe(tsn);
             p.stop_t3();
-            sender!(self).grant_allowance(path);
+            sender!(self).grant_send_credit(path);
         }
     }
 
@@ -368,9 +368,9 @@ impl Association {
     }
 
     /// Records a local address that the peer has sent to, listed or not.
-    pub(super) fn peer_knows(&mut self, local: IpAddr) {
+    pub(super) fn record_announced(&mut self, local: IpAddr) {
         if let Some(addresses) = &mut self.addresses {
-            addresses.peer_knows(&mut self.paths, local);
+            addresses.record_announced(&mut self.paths, local);
         }
     }
 

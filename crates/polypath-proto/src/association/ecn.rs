@@ -62,7 +62,7 @@ impl Marks {
             *reduced = Some(highest);
             s.cut_window(s.now, marked, Congestion::Ecn);
             let p = &mut s.paths[marked];
-            p.recovery.forget_undo();
+            p.recovery.clear_undo();
             p.stats.congestion_notified += 1;
         }
         s.outbox.push_cwr(path, lowest);

@@ -58,7 +58,7 @@ impl Association {
             // away from silent paths does so now, and probes the path.
             _ => {
                 if let Some(path) = self.paths.path_for(from) {
-                    sender!(self).leave_unreachable(now, path);
+                    sender!(self).suspect_unreachable(now, path);
                 }
             }
         }

@@ -19,7 +19,7 @@ impl Sender<'_> {
     /// Whether this side stalls after sending a chunk of `size` bytes on `path`, until it is
     /// acknowledged. The chunk belongs to the current packet; it does not count as in flight yet,
     /// and is no longer queued.
-    pub(super) fn stands_still_after(&self, path: PathId, size: u32) -> bool {
+    pub(super) fn stalls_after(&self, path: PathId, size: u32) -> bool {
         let waits = !self.sending.is_idle();
         if !waits && self.phase.shutdown_pending {
             // RFC 9260 9.2: SHUTDOWN waits for the acknowledgement.

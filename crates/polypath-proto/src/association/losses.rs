@@ -15,7 +15,7 @@ impl Sender<'_> {
         let Sending { flight, loss, cwnd_update, sack, .. } = &mut self.sending;
         let missing = &mut sack.missing;
         missing.clear();
-        let (horizon, lost) = (loss.horizon(view), loss.looks_at_lost());
+        let (horizon, lost) = (loss.horizon(view), loss.includes_lost());
         flight.for_each_missing(horizon, lost, |tsn, chunk| {
             let mut c = chunk.as_missing(tsn, cwnd_update.recover(chunk.path));
             c.reports += loss.reports(&c, view);
@@ -72,7 +72,7 @@ impl Sender<'_> {
             self.begin_recovery(path);
             self.cut_window(now, path, Congestion::Loss);
             // RFC 9260 7.2.4 (3): the first packet is sent regardless of the window.
-            self.grant_allowance(path);
+            self.grant_send_credit(path);
         }
     }
 }

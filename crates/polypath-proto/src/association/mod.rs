@@ -103,6 +103,7 @@ mod invariants;
 mod losses;
 mod measure;
 mod mtu;
+mod no_active_path;
 mod nr_sack;
 mod paths;
 pub mod procedures;
@@ -111,13 +112,12 @@ mod recovery;
 mod shutdown;
 mod silence;
 mod state;
-mod stranded;
 mod t3;
 mod timers;
 mod transmit;
 mod write;
 
-pub(crate) use auth::trusts_stranger;
+pub(crate) use auth::authenticates_cookie;
 use ecn::Marks;
 pub use invariants::Budget;
 pub(crate) use procedures::{SENDERS, SenderModel};
@@ -133,7 +133,7 @@ pub struct Association {
     shared: Arc<Shared>,
     config: Config,
     state: State,
-    wants_shutdown: bool,
+    shutdown_requested: bool,
     now: Time,
     handshake: Handshake,
     paths: Paths,
@@ -175,7 +175,7 @@ impl Association {
         Self {
             id,
             state: State::CookieWait(wait),
-            wants_shutdown: false,
+            shutdown_requested: false,
             now,
             handshake: Handshake::new(&config, tags, peer_port, key),
             paths: Paths::new(&config, key),
@@ -327,8 +327,8 @@ impl Association {
     }
 
     /// Whether something is still to be sent: an ABORT, a SHUTDOWN COMPLETE.
-    pub(crate) fn has_last_words(&self) -> bool {
-        !self.outbox.is_silent()
+    pub(crate) fn has_pending_control(&self) -> bool {
+        !self.outbox.is_idle()
     }
 }
 

@@ -71,12 +71,12 @@ impl Sender<'_> {
         let others: Vec<IpAddr> =
             self.paths.remotes().filter(|ip| !addresses.contains(ip)).collect();
         others.into_iter().for_each(|ip| self.remove_paths_to(now, ip));
-        self.paths.forget_all_pathless();
+        self.paths.clear_pathless();
         self.learn_addresses(now, addresses, port);
         for ip in
             addresses.iter().filter(|ip| !self.paths.lead_to(**ip)).copied().collect::<Vec<_>>()
         {
-            self.paths.remember_pathless(SocketAddr::new(ip, port));
+            self.paths.add_pathless(SocketAddr::new(ip, port));
         }
     }
 
@@ -94,7 +94,7 @@ impl Sender<'_> {
             return;
         }
         let moves = !here && !self.shared.has_address(p.local());
-        self.paths[path].heard_from(from.local, from.remote, moves);
+        self.paths[path].adopt_addresses(from.local, from.remote, moves);
     }
 
     /// The path of an INIT ACK from an address that the application did not pass, but that lists
@@ -130,7 +130,7 @@ impl Sender<'_> {
                 }
             }
             if by_route.is_none() && !self.paths.lead_to(*ip) {
-                self.paths.remember_pathless(remote);
+                self.paths.add_pathless(remote);
             }
         }
     }

@@ -91,7 +91,7 @@ impl Association {
                 Ok(Chunk::Auth(_)) if authenticated => false,
                 Ok(Chunk::Auth(auth)) => {
                     authenticated = if self.is_opening() && self.auth.await_cookie_behind(packet) {
-                        self.trusts_cookie_echo(now, packet)
+                        self.accepts_cookie_echo(now, packet)
                     } else {
                         self.verify(Some(path), auth, rest)
                     };
@@ -323,7 +323,7 @@ impl Association {
         s.sending.last_sack = Some(now);
         s.paths[path].sack_arrived(now);
         if s.acknowledges_suspect(path) {
-            s.trust_again(now, path);
+            s.undo_suspicion(now, path);
         }
         if let Some(reconfig) = &mut self.reconfig {
             reconfig.note_sack(s.sending, s.paths);
@@ -352,7 +352,7 @@ impl Association {
             self.stats.dropped += 1;
             return true;
         }
-        let (old, announced) = (self.sending.flight.knows_more(sack), self.sending.announced);
+        let (old, announced) = (self.sending.flight.reports_more(sack), self.sending.announced);
         if !self.handle_sack(now, path, sack, echo) {
             return true;
         }
@@ -418,9 +418,9 @@ impl Association {
 
     /// Whether a COOKIE ECHO of the peer, the first chunk of a packet or after an AUTH chunk, is
     /// authenticated as required (RFC 4895 6.3).
-    pub(crate) fn trusts_cookie_echo(&mut self, now: Time, packet: &Packet<'_>) -> bool {
+    pub(crate) fn accepts_cookie_echo(&mut self, now: Time, packet: &Packet<'_>) -> bool {
         let secret = &self.shared.secret;
-        let trusted = self.auth.trust_cookie_echo(now, packet, &self.config, secret);
+        let trusted = self.auth.accept_cookie_echo(now, packet, &self.config, secret);
         self.stats.bad_auth += u64::from(!trusted);
         trusted
     }

@@ -90,9 +90,9 @@ impl Sender<'_> {
             if !recovers {
                 p.recovery.end();
             }
-            let given_up = t.evidence.kinds().any(|(_, given_up)| given_up);
+            let timed_out = t.evidence.kinds().any(|(_, timed_out)| timed_out);
             if let Some(since) = p.recovery.testable_timeout()
-                && given_up
+                && timed_out
             {
                 self.undo_timeout(now, path, since, report);
             }

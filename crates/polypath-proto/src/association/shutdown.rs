@@ -19,7 +19,7 @@ impl Association {
     /// [`Event::Closed`] reports the end. Before the association is established, the shutdown waits
     /// for that.
     pub fn shutdown(&mut self, now: Time) {
-        self.wants_shutdown = true;
+        self.shutdown_requested = true;
         self.begin_shutdown(now);
     }
 
@@ -232,6 +232,6 @@ impl Association {
         self.drop_reconfig();
         self.sending.queue.clear();
         self.sending.buffered = 0;
-        self.paths.clear_allowances();
+        self.paths.clear_send_credit();
     }
 }

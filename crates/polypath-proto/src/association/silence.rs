@@ -53,7 +53,7 @@ impl Sender<'_> {
         let patience = self.paths.failover.patience(&p.view())?;
         let sent = self.paths[path].oldest().and_then(|sent| self.sending.flight.get(sent.tsn))?;
         let old = sent.sent + patience.age;
-        let quiet = self.paths[path].silence.heard.map(|heard| heard + patience.quiet);
+        let quiet = self.paths[path].silence.last_answer.map(|last| last + patience.quiet);
         Some(quiet.map_or(old, |quiet| quiet.max(old)))
     }
 
@@ -75,7 +75,7 @@ impl Sender<'_> {
     }
 
     /// The host reports that it cannot send on a path: its data moves at once.
-    pub(super) fn leave_unreachable(&mut self, now: Time, path: PathId) {
+    pub(super) fn suspect_unreachable(&mut self, now: Time, path: PathId) {
         if self.paths.watches_silence
             && self.paths[path].state() == PathState::Active
             && self.paths.another_is_active(path)
@@ -109,7 +109,7 @@ impl Sender<'_> {
         let p = &mut self.paths[path];
         p.stop_t3();
         p.recovery.probe = false;
-        p.allowance = false;
+        p.send_credit = false;
         p.silence.deadline = None;
         p.silence.suspect = Some(now);
         p.stats.suspicions += 1;
@@ -126,7 +126,7 @@ impl Sender<'_> {
             // One packet of the oldest data leaves at once, like a probe (RFC 9002 6.2.4).
             let lost = chunk.as_lost(tsn, cause);
             let to = self.path_for_lost(&lost);
-            self.paths[to].allowance |= self.paths.is_confirmed(to);
+            self.paths[to].send_credit |= self.paths.is_confirmed(to);
         }
         if self.probes_at_once(path) {
             self.send_heartbeat(now, path);
@@ -138,7 +138,7 @@ impl Sender<'_> {
     }
 
     /// A SACK has arrived over a silent path and acknowledges its data: it was only slow.
-    pub(super) fn trust_again(&mut self, now: Time, path: PathId) {
+    pub(super) fn undo_suspicion(&mut self, now: Time, path: PathId) {
         let Some(since) = self.paths[path].silence.suspect.take() else { return };
         if self.paths[path].state() != PathState::PotentiallyFailed {
             return;
@@ -148,7 +148,7 @@ impl Sender<'_> {
         self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_sub(back);
         let p = &mut self.paths[path];
         p.data_found(found.into_iter());
-        p.forget_heartbeat();
+        p.cancel_heartbeat();
         p.start_t3(now);
         p.stats.suspicions_undone += 1;
         self.paths.failover.on_spurious(now, path);
@@ -162,7 +162,7 @@ impl Sender<'_> {
             return;
         }
         let p = &mut self.paths[path];
-        p.silence.heard = Some(now);
+        p.silence.last_answer = Some(now);
         if p.state() == PathState::Active {
             p.silence.suspect = None;
         } else if self.probes_at_once(path) {

@@ -137,7 +137,7 @@ impl Association {
         s.procedures.start_path_management(&mut s, now, inbound);
         s.start_mtu_searches(now);
         self.take_shared(now);
-        if self.wants_shutdown {
+        if self.shutdown_requested {
             self.begin_shutdown(now);
         }
     }

@@ -127,7 +127,7 @@ impl Sender<'_> {
             }
         }
         if self.sending.flight.has_lost() {
-            self.grant_allowance(path);
+            self.grant_send_credit(path);
             if self.sending.flight.ahead() > 0 {
                 self.sending.probe_after_timeout();
             }

@@ -67,7 +67,7 @@ impl Association {
             let Some(packet) = self.next_packet(now) else {
                 self.sending.burst.end();
                 if self.sending.is_concurrent() {
-                    self.paths.clear_allowances();
+                    self.paths.clear_send_credit();
                     self.sending.scheduler.turn_over();
                 }
                 let mut s = sender!(self);

@@ -42,7 +42,7 @@ impl Sender<'_> {
         w: &mut PacketWriter<'_>,
     ) {
         let concurrent = self.sending.is_concurrent();
-        let forced = self.paths[path].allowance;
+        let forced = self.paths[path].send_credit;
         let (mut from, chosen) = match content {
             Content::Retransmission(tsn) => (tsn, Some(tsn)),
             _ => (self.sending.flight.ack_point().next(), None),
@@ -73,9 +73,9 @@ impl Sender<'_> {
         }
         if !first {
             if concurrent {
-                self.paths[path].allowance = false;
+                self.paths[path].send_credit = false;
             } else {
-                self.paths.clear_allowances();
+                self.paths.clear_send_credit();
             }
             self.outbox.release();
         }
@@ -115,7 +115,7 @@ impl Sender<'_> {
         let retransmission = self.has(Extension::RetransmissionFlag);
         let (old, chunk) = self.sending.flight.resend(tsn, path, highest);
         let (transmissions, size) = (chunk.transmissions, chunk.size());
-        let still = self.stands_still_after(path, size);
+        let still = self.stalls_after(path, size);
         if let Some(chunk) = self.sending.flight.get(tsn) {
             // The room was checked.
             let _ = chunk.write(tsn, still, retransmission, w);
@@ -129,7 +129,7 @@ impl Sender<'_> {
             LossCause::Timeout => p.stats.timeout_retransmissions += 1,
         }
         self.sending.charge_window(tsn, size);
-        self.data_left(now, path, tsn, transmissions, size);
+        self.record_sent(now, path, tsn, transmissions, size);
     }
 
     /// Writes a chunk in flight again, to probe its path.
@@ -179,7 +179,7 @@ impl Sender<'_> {
                 let Some(chunk) = sender.queue.take(n) else { break };
                 sender.flight.push(chunk, path).0
             };
-            let still = self.stands_still_after(path, size);
+            let still = self.stalls_after(path, size);
             let Some(out) = self.sending.flight.get(tsn) else { break };
             // The room was checked.
             let _ = out.write(tsn, still, false, w);
@@ -187,7 +187,7 @@ impl Sender<'_> {
             let stats = &mut self.paths[path].stats;
             stats.data_chunks_sent += 1;
             stats.data_bytes_sent += n as u64;
-            self.data_left(now, path, tsn, 1, size);
+            self.record_sent(now, path, tsn, 1, size);
             written = true;
         }
         if written {
@@ -216,7 +216,7 @@ impl Sender<'_> {
     }
 
     /// Accounts for a chunk sent on `path`: flight, round-trip time, T3-rtx.
-    pub(super) fn data_left(
+    pub(super) fn record_sent(
         &mut self,
         now: Time,
         path: PathId,

@@ -44,7 +44,7 @@ impl Path {
     }
 
     /// TSNs are renumbered.
-    pub(crate) const fn forget_highest_sent(&mut self) {
+    pub(crate) const fn clear_highest_sent(&mut self) {
         self.highest_sent = None;
     }
 
@@ -156,7 +156,7 @@ impl Path {
     }
 
     /// Nothing sent here will be acknowledged or retransmitted any more.
-    pub(crate) fn forget_flight(&mut self) {
+    pub(crate) fn clear_flight(&mut self) {
         self.timed_out = false;
         self.in_flight = 0;
         self.chunks_in_flight = 0;

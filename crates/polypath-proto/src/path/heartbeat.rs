@@ -76,7 +76,7 @@ impl Path {
     }
 
     /// Stops waiting for the answer to a HEARTBEAT.
-    pub(crate) const fn forget_heartbeat(&mut self) {
+    pub(crate) const fn cancel_heartbeat(&mut self) {
         self.heartbeat_out = None;
     }
 

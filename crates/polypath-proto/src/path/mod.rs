@@ -109,7 +109,7 @@ pub(crate) struct Path {
     /// Bytes of chunks that were last sent here and wait for retransmission.
     lost: u32,
     /// Send credit: one packet of retransmissions may be sent here regardless of the window.
-    pub(crate) allowance: bool,
+    pub(crate) send_credit: bool,
     /// Transmissions on this path in order; may hold void entries.
     sent_here: VecDeque<SentHere>,
     /// Duplicate entries are removed once there are this many.
@@ -194,7 +194,7 @@ impl Path {
             in_flight: 0,
             chunks_in_flight: 0,
             lost: 0,
-            allowance: false,
+            send_credit: false,
             sent_here: VecDeque::new(),
             most_sent_here: LEAST_SENT_HERE,
             t3: None,
@@ -227,7 +227,7 @@ impl Path {
             limit: self.limit(),
             in_flight: self.in_flight,
             lost: self.lost,
-            allowance: self.allowance,
+            send_credit: self.send_credit,
             max_chunk: self.max_chunk(),
             rto: self.rtt.rto(),
             loss: self.loss,
@@ -274,7 +274,7 @@ impl Path {
     pub(crate) fn retire(&mut self) {
         self.stop_timers();
         self.rtt_probe = None;
-        self.allowance = false;
+        self.send_credit = false;
         self.recovery = Recovery::default();
         self.silence = Silence::default();
         self.mtu_search = None;
@@ -430,7 +430,7 @@ impl Path {
     /// Adopts the addresses of a received packet: a NAT may have given the peer another port (RFC
     /// 6951 5.4), and an unconfirmed path may have been paired with another local address. The path
     /// `moves` to the local address that the packet arrived at if the host has lost its own.
-    pub(crate) fn heard_from(&mut self, local: SocketAddr, remote: SocketAddr, moves: bool) {
+    pub(crate) fn adopt_addresses(&mut self, local: SocketAddr, remote: SocketAddr, moves: bool) {
         self.remote.set_port(remote.port());
         if moves || self.state == PathState::Unconfirmed || self.local.is_unspecified() {
             self.local = local.ip();
@@ -667,7 +667,7 @@ impl Path {
         self.rtt_probe = None;
         self.address_confirmed = false;
         self.clear_errors();
-        self.forget_flight();
+        self.clear_flight();
         self.stop_timers();
     }
 }

@@ -132,7 +132,7 @@ impl Recovery {
     }
 
     /// The window was cut for another reason than a loss.
-    pub(crate) fn forget_undo(&mut self) {
+    pub(crate) fn clear_undo(&mut self) {
         self.undo = None;
     }
 

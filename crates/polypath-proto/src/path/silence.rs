@@ -10,7 +10,7 @@ pub(crate) struct Silence {
     /// When the path's silence is to be judged.
     pub(crate) deadline: Option<Time>,
     /// When data or a HEARTBEAT sent on the path was last acknowledged.
-    pub(crate) heard: Option<Time>,
+    pub(crate) last_answer: Option<Time>,
     /// Time between the last acknowledgement and the transmission of the newest chunk in it.
     pub(crate) last_rtt: Option<Duration>,
     /// Since when the path is suspect, while nothing has confirmed that it fails.
@@ -21,7 +21,7 @@ impl Silence {
     /// Data that was sent on the path was acknowledged; the newest of it was sent at `sent`, if
     /// that is certain.
     pub(crate) fn acknowledged(&mut self, now: Time, sent: Option<Time>) {
-        self.heard = Some(now);
+        self.last_answer = Some(now);
         if let Some(sent) = sent {
             self.last_rtt = Some(now.since(sent));
         }

@@ -58,6 +58,11 @@ impl Window {
     pub const fn unpaced(cwnd: u32, ssthresh: u32) -> Self {
         Self { cwnd, ssthresh, partial_bytes_acked: 0, pacing_rate: None }
     }
+
+    /// Whether it grows by slow start (RFC 9260 7.2.1 leaves open what is done at equality).
+    pub const fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
 }
 
 /// A copy of a path's current state.
@@ -93,7 +98,7 @@ pub struct PathView {
     pub lost: u32,
     /// Whether one packet of retransmissions may be sent on this path regardless of the window (RFC
     /// 9260 6.3.3 E3, 7.2.4 (3)).
-    pub allowance: bool,
+    pub send_credit: bool,
     /// Largest DATA chunk that fits, header included (PMDCS; RFC 9260 1.3).
     pub max_chunk: u32,
     /// Retransmission timeout.
@@ -185,6 +190,11 @@ impl PathsView<'_> {
     /// Whether a path is active.
     pub fn is_active(&self, id: PathId) -> bool {
         self.state(id) == PathState::Active
+    }
+
+    /// The active paths for which `has_room` is true, in the order of ids.
+    pub fn with_room(&self, has_room: &dyn Fn(PathId) -> bool) -> impl Iterator<Item = PathView> {
+        self.iter().filter(move |path| path.state == PathState::Active && has_room(path.id))
     }
 
     /// Every path that has not been removed, in the order of ids.

@@ -254,7 +254,7 @@ impl Paths {
     }
 
     /// Stores an address of the peer that has no path: a local address added later may reach it.
-    pub(crate) fn remember_pathless(&mut self, remote: SocketAddr) {
+    pub(crate) fn add_pathless(&mut self, remote: SocketAddr) {
         if !self.is_peer_address(remote.ip()) && self.pathless.len() < MOST_ADDRESSES {
             self.pathless.push(remote);
             self.changes += 1;
@@ -262,7 +262,7 @@ impl Paths {
     }
 
     /// Drops an address of the peer that has no path; false if it was not stored.
-    pub(crate) fn forget_pathless(&mut self, ip: IpAddr) -> bool {
+    pub(crate) fn remove_pathless(&mut self, ip: IpAddr) -> bool {
         let before = self.pathless.len();
         self.pathless.retain(|remote| remote.ip() != ip);
         let gone = self.pathless.len() != before;
@@ -271,7 +271,7 @@ impl Paths {
     }
 
     /// Drops all addresses of the peer that have no path.
-    pub(crate) fn forget_all_pathless(&mut self) {
+    pub(crate) fn clear_pathless(&mut self) {
         self.pathless.clear();
         self.changes += 1;
     }
@@ -492,8 +492,8 @@ impl Paths {
     }
 
     /// Withdraws the send credit of all paths.
-    pub(crate) fn clear_allowances(&mut self) {
-        self.list.iter_mut().for_each(|p| p.allowance = false);
+    pub(crate) fn clear_send_credit(&mut self) {
+        self.list.iter_mut().for_each(|p| p.send_credit = false);
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {

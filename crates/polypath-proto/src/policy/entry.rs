@@ -430,6 +430,30 @@ pub struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
+    /// The value of the policy's own parameter of this name, a number.
+    ///
+    /// # Panics
+    /// The policy's entry lists no such parameter.
+    pub fn real(&self, name: &str) -> f64 {
+        self.settings.real(name)
+    }
+
+    /// The value of the policy's own parameter of this name, a whole number.
+    ///
+    /// # Panics
+    /// The policy's entry lists no such parameter.
+    pub fn number(&self, name: &str) -> u64 {
+        self.settings.number(name)
+    }
+
+    /// The value of the policy's own parameter of this name, a span of time.
+    ///
+    /// # Panics
+    /// The policy's entry lists no such parameter.
+    pub fn time(&self, name: &str) -> Duration {
+        self.settings.time(name)
+    }
+
     /// The sender's own versions of policies.
     fn replacements(&self) -> &'static [Replacement] {
         self.constants.procedures().sender().policies

@@ -18,8 +18,8 @@
 //! its arguments.
 //!
 //! A policy of your own is an [`Entry`] that you add to a [`Registry`](crate::Registry): the
-//! command line, scenarios, endpoints and the Python package take it from there. The policies of
-//! this crate are listed in the `ENTRIES` of their modules.
+//! command line, scenarios, endpoints and the Python package take it from there. Its source imports
+//! the [`prelude`]. The policies of this crate are listed in the `ENTRIES` of their modules.
 
 pub mod ack;
 pub mod congestion;
@@ -27,6 +27,7 @@ pub mod cwnd_update;
 pub(crate) mod entry;
 pub mod failover;
 pub mod loss;
+pub mod prelude;
 pub mod probing;
 pub mod retransmission;
 pub mod rtt_sampling;

@@ -76,7 +76,7 @@ impl PendingSack {
     }
 
     /// Resets the count of packets.
-    pub(crate) const fn forget_count(&mut self) {
+    pub(crate) const fn clear_count(&mut self) {
         self.packets = 0;
     }
 
@@ -108,7 +108,7 @@ impl PendingSack {
     /// The SACK has been sent.
     pub(crate) const fn sent(&mut self) {
         if !self.keep {
-            self.forget_count();
+            self.clear_count();
             if !self.keep_deadline {
                 self.deadline = None;
             }

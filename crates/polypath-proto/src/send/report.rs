@@ -30,10 +30,10 @@ pub(crate) struct PathReport {
 pub(crate) struct Evidence(u8);
 
 impl Evidence {
-    /// A chunk was acknowledged: `wandered` if it was sent on several paths, `given_up` if T3-rtx
-    /// had marked it lost.
-    pub(crate) const fn note(&mut self, wandered: bool, given_up: bool) {
-        self.0 |= 1 << (wandered as u8 | (given_up as u8) << 1);
+    /// A chunk was acknowledged: `on_several_paths` if it was sent on several paths, `timed_out` if
+    /// T3-rtx had marked it lost.
+    pub(crate) const fn note(&mut self, on_several_paths: bool, timed_out: bool) {
+        self.0 |= 1 << (on_several_paths as u8 | (timed_out as u8) << 1);
     }
 
     /// Each kind once: whether it was sent on several paths, and whether T3-rtx had marked it lost.

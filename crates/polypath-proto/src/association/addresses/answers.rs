@@ -149,10 +149,10 @@ fn change_peer_address(
             }
             let others: Vec<IpAddr> = s.paths.remotes().filter(|ip| *ip != source).collect();
             others.into_iter().for_each(|ip| s.remove_paths_to(now, ip));
-            s.paths.forget_all_pathless();
+            s.paths.clear_pathless();
             Ok(())
         }
-        AsconfParameter::Delete(ip) if s.paths.forget_pathless(ip) => Ok(()),
+        AsconfParameter::Delete(ip) if s.paths.remove_pathless(ip) => Ok(()),
         AsconfParameter::Delete(ip) => {
             if !s.paths.lead_to(ip) {
                 return Err(Refusal::Unresolvable);

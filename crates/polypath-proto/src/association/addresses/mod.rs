@@ -95,12 +95,12 @@ impl Addresses {
             self.advance(s, now);
             self.hasten(s, now);
         } else {
-            s.leave_gone_addresses(now);
+            s.remove_lost_addresses(now);
         }
     }
 
     /// Records a local address that the peer has sent to, listed or not.
-    pub(super) fn peer_knows(&mut self, paths: &mut Paths, local: IpAddr) {
+    pub(super) fn record_announced(&mut self, paths: &mut Paths, local: IpAddr) {
         if let Some(locals) = paths.locals.as_mut().filter(|l| !l.announced.contains(&local)) {
             locals.announced.push(local);
             // It uses a second address, so it knows more than the one it saw first.

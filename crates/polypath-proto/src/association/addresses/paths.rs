@@ -58,7 +58,7 @@ impl Sender<'_> {
             let meshed = self.config.full_mesh() && remote.is_ipv4() == local.is_ipv4();
             let reached = (routed || meshed) && self.add_path(now, local, remote).is_some();
             if !reached && !self.paths.lead_to(remote.ip()) {
-                self.paths.remember_pathless(remote);
+                self.paths.add_pathless(remote);
             }
             any |= reached;
         }
@@ -131,7 +131,7 @@ impl Sender<'_> {
 
     /// Removes the paths from addresses that the host has lost. The association is ending and
     /// announces no more changes to the peer.
-    pub(super) fn leave_gone_addresses(&mut self, now: Time) {
+    pub(super) fn remove_lost_addresses(&mut self, now: Time) {
         let mut gone: Vec<IpAddr> = Vec::new();
         for path in self.paths.present() {
             if !self.shared.has_address(path.local()) && !gone.contains(&path.local()) {

@@ -288,7 +288,7 @@ impl Reconfig {
         let renumbered = last != next.prev();
         if renumbered {
             s.sending.flight.restart(next);
-            s.paths.iter_mut().for_each(crate::path::Path::forget_highest_sent);
+            s.paths.iter_mut().for_each(crate::path::Path::clear_highest_sent);
             s.sending.cwnd_update = s.config.cwnd_update().make(&s.config.setup());
             s.sending.loss = s.config.loss().make(&s.config.setup());
         }

@@ -30,7 +30,7 @@
 use std::cmp::{Ordering, Reverse};
 
 use super::potentially_failed::PotentiallyFailed;
-use super::{Doubts, FailoverPolicy, PathErrorKind, Stranded};
+use super::{Ambiguity, FailoverPolicy, NoActivePath, PathErrorKind};
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
 use crate::policy::entry::{Entry, Setup};
@@ -93,8 +93,8 @@ impl FailoverPolicy for CmtPotentiallyFailed {
         self.states.after_error(path, error, paths)
     }
 
-    fn believes(&self, doubts: Doubts) -> bool {
-        self.states.believes(doubts)
+    fn credits(&self, ambiguity: Ambiguity) -> bool {
+        self.states.credits(ambiguity)
     }
 
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
@@ -109,8 +109,8 @@ impl FailoverPolicy for CmtPotentiallyFailed {
         self.states.retransmission(last, paths)
     }
 
-    fn stranded(&self, paths: PathsView<'_>, rng: &mut Rng) -> Stranded {
-        least_failed(paths, rng).map_or(Stranded::Sends, Stranded::TakesBack)
+    fn without_active_path(&self, paths: PathsView<'_>, rng: &mut Rng) -> NoActivePath {
+        least_failed(paths, rng).map_or(NoActivePath::Send, NoActivePath::Activate)
     }
 
     fn cwnd_after_probe(&self) -> Option<u32> {
@@ -150,17 +150,21 @@ mod tests {
     fn of_paths_that_are_all_potentially_failed_one_is_taken_back() {
         let mut three = drill(3, 5);
         three.errors(&[2, 0, 1]);
-        assert_eq!(three.strand(), Stranded::TakesBack(PathId(1)), "the latest of equals");
+        assert_eq!(three.strand(), NoActivePath::Activate(PathId(1)), "the latest of equals");
         assert_eq!(three.states(), [P, A, P]);
         three.errors(&[1]);
         assert_eq!(three.states(), [P, P, P], "its next timeout");
-        assert_eq!(three.strand(), Stranded::TakesBack(PathId(0)), "fewer, and later than path 2");
+        assert_eq!(
+            three.strand(),
+            NoActivePath::Activate(PathId(0)),
+            "fewer, and later than path 2"
+        );
         // Inactive paths are not candidates.
         let mut two = drill(2, 1);
         two.errors(&[0, 0, 1]);
-        assert_eq!((two.states(), two.strand()), (vec![I, P], Stranded::TakesBack(PathId(1))));
+        assert_eq!((two.states(), two.strand()), (vec![I, P], NoActivePath::Activate(PathId(1))));
         two.errors(&[1]);
-        assert_eq!((two.states(), two.strand()), (vec![I, I], Stranded::Sends));
+        assert_eq!((two.states(), two.strand()), (vec![I, I], NoActivePath::Send));
     }
 
     #[derive(Clone, Copy, Debug)]
@@ -211,9 +215,9 @@ mod tests {
                             let (errors, since, _) = model[usize::from(*p)];
                             (errors, Reverse(since))
                         });
-                        let expected = best.map_or(Stranded::Sends, |p| {
+                        let expected = best.map_or(NoActivePath::Send, |p| {
                             model[usize::from(p)].2 = true;
-                            Stranded::TakesBack(PathId(p))
+                            NoActivePath::Activate(PathId(p))
                         });
                         prop_assert_eq!(drill.strand(), expected);
                     }

@@ -66,26 +66,26 @@ pub enum PathErrorKind {
 
 /// Reasons not to credit the acknowledgement of a chunk to the path it was last sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Doubts {
+pub struct Ambiguity {
     /// It was sent on another path before, and that copy may be the one that arrived.
-    pub wandered: bool,
+    pub on_several_paths: bool,
     /// T3-rtx marked it lost, and it was not retransmitted yet: an early copy may have arrived, and
     /// only its SACK was late or lost.
-    pub given_up: bool,
+    pub timed_out: bool,
     /// Every path is inactive.
     pub dormant: bool,
 }
 
 /// How an association sends while no path is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stranded {
+pub enum NoActivePath {
     /// It sends on the paths that [`FailoverPolicy::current`] and
     /// [`FailoverPolicy::retransmission`] choose.
-    Sends,
+    Send,
     /// This path becomes active again, with a congestion window of one packet.
-    TakesBack(PathId),
+    Activate(PathId),
     /// It waits for a HEARTBEAT ACK.
-    Waits,
+    Wait,
 }
 
 pub use crate::constants::Thresholds;
@@ -122,8 +122,8 @@ pub trait FailoverPolicy: Send + Debug {
     /// significant consequences". But crediting such a chunk, or one that T3-rtx marked lost, could
     /// hide the failure of a path. When every path is inactive, a chunk sent on several paths
     /// counts as well.
-    fn believes(&self, doubts: Doubts) -> bool {
-        !doubts.given_up && (doubts.dormant || !doubts.wandered)
+    fn credits(&self, ambiguity: Ambiguity) -> bool {
+        !ambiguity.timed_out && (ambiguity.dormant || !ambiguity.on_several_paths)
     }
 
     /// The path for new data (for all of it, or as the scheduler's starting point). Called after
@@ -150,9 +150,9 @@ pub trait FailoverPolicy: Send + Debug {
     }
 
     /// Called when data waits to be sent and no path is active. `rng` breaks ties between paths.
-    fn stranded(&self, paths: PathsView<'_>, rng: &mut Rng) -> Stranded {
+    fn without_active_path(&self, paths: PathsView<'_>, rng: &mut Rng) -> NoActivePath {
         let _ = (paths, rng);
-        Stranded::Sends
+        NoActivePath::Send
     }
 
     /// The congestion window, in PMDCS, of a potentially failed path that a HEARTBEAT ACK

@@ -36,7 +36,7 @@
 
 use super::permanent::above_change_primary;
 use super::phases::TimedOut;
-use super::{Doubts, FailoverPolicy, PathErrorKind};
+use super::{Ambiguity, FailoverPolicy, PathErrorKind};
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
 use crate::policy::entry::Entry;
@@ -85,11 +85,11 @@ impl FailoverPolicy for PotentiallyFailed {
         self.timed_out.after_error(path, paths, path.thresholds.potentially_failed_max_retrans)
     }
 
-    fn believes(&self, doubts: Doubts) -> bool {
+    fn credits(&self, ambiguity: Ambiguity) -> bool {
         // RFC 7829 3.2 (10): "Acknowledgments for data chunks that have been transmitted to one
         // destination address only MUST clear the error counter", also after a spurious T3-rtx.
         // (9): for other chunks they "SHOULD NOT", in the dormant state either.
-        !doubts.wandered
+        !ambiguity.on_several_paths
     }
 
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
@@ -187,9 +187,9 @@ mod tests {
     fn only_what_was_sent_to_one_path_tells() {
         let policy = POTENTIALLY_FAILED.make(&crate::Config::rfc9260().setup());
         for bits in 0..8u8 {
-            let [wandered, given_up, dormant] = [1, 2, 4].map(|bit| bits & bit != 0);
-            let told = policy.believes(Doubts { wandered, given_up, dormant });
-            assert_eq!(told, !wandered, "{bits:b}");
+            let [on_several_paths, timed_out, dormant] = [1, 2, 4].map(|bit| bits & bit != 0);
+            let told = policy.credits(Ambiguity { on_several_paths, timed_out, dormant });
+            assert_eq!(told, !on_several_paths, "{bits:b}");
         }
     }
 

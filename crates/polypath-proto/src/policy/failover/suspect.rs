@@ -33,7 +33,7 @@
 use std::time::Duration;
 
 use super::potentially_failed::PotentiallyFailed;
-use super::{Doubts, FailoverPolicy, PathErrorKind, Patience, Stranded};
+use super::{Ambiguity, FailoverPolicy, NoActivePath, PathErrorKind, Patience};
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
 use crate::policy::congestion::PathTable;
@@ -132,10 +132,10 @@ impl FailoverPolicy for Suspect {
         PathState::Active
     }
 
-    fn believes(&self, doubts: Doubts) -> bool {
+    fn credits(&self, ambiguity: Ambiguity) -> bool {
         // A late acknowledgement shows that the path worked a round trip ago: not enough for one
         // that has been silent since.
-        !doubts.given_up && (doubts.dormant || !doubts.wandered)
+        !ambiguity.timed_out && (ambiguity.dormant || !ambiguity.on_several_paths)
     }
 
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
@@ -146,10 +146,10 @@ impl FailoverPolicy for Suspect {
         self.states.retransmission(last, paths)
     }
 
-    fn stranded(&self, paths: PathsView<'_>, _: &mut Rng) -> Stranded {
+    fn without_active_path(&self, paths: PathsView<'_>, _: &mut Rng) -> NoActivePath {
         let failed = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed);
         let least = failed.min_by_key(|p| (p.error_count, std::cmp::Reverse(p.state_since)));
-        least.map_or(Stranded::Sends, |p| Stranded::TakesBack(p.id))
+        least.map_or(NoActivePath::Send, |p| NoActivePath::Activate(p.id))
     }
 
     fn patience(&self, path: &PathView) -> Option<Patience> {

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{FailoverPolicy, PathErrorKind, Stranded, Thresholds};
+use super::{FailoverPolicy, NoActivePath, PathErrorKind, Thresholds};
 use crate::path::Path;
 use crate::policy::congestion::NewPath;
 use crate::policy::entry::Entry;
@@ -130,14 +130,14 @@ impl Drill {
     }
 
     /// Data waits to be sent, and no path is active.
-    pub(super) fn strand(&mut self) -> Stranded {
+    pub(super) fn strand(&mut self) -> NoActivePath {
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let stranded = self.policy.stranded(view, &mut self.rng);
-        if let Stranded::TakesBack(path) = stranded {
+        let no_active_path = self.policy.without_active_path(view, &mut self.rng);
+        if let NoActivePath::Activate(path) = no_active_path {
             let now = self.now();
             self.paths[path.index()].set_state(now, A);
         }
-        stranded
+        no_active_path
     }
 
     /// The path for new data.

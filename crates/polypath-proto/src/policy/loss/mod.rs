@@ -220,7 +220,7 @@ pub trait LossDetector: Any + Send + Debug {
     }
 
     /// Whether chunks that wait for retransmission are reported missing like those in flight.
-    fn looks_at_lost(&self) -> bool {
+    fn includes_lost(&self) -> bool {
         false
     }
 

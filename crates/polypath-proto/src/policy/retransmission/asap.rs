@@ -25,7 +25,7 @@ struct Asap;
 
 impl RetransmissionPolicy for Asap {
     fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, rng: &mut Rng) -> PathId {
-        random_best(paths, rng, EARLIER_IF_ODD, |p| (p.has_room() || p.allowance).then_some(()))
+        random_best(paths, rng, EARLIER_IF_ODD, |p| (p.has_room() || p.send_credit).then_some(()))
             .unwrap_or_else(|| same_unless_failed(chunk.last_path, paths))
     }
 }

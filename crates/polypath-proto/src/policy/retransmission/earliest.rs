@@ -34,7 +34,7 @@ fn delivery(path: &PathView, chunk: &LostChunk) -> Option<f64> {
     if path.id == chunk.last_path && chunk.cause == LossCause::Timeout {
         loss = loss.midpoint(1.0);
     }
-    let waits = if path.has_room() || path.allowance { 0.0 } else { 0.5 };
+    let waits = if path.has_room() || path.send_credit { 0.0 } else { 0.5 };
     Some(srtt * (0.5 + waits + 1.25 * loss / (1.0 - loss)))
 }
 

@@ -58,17 +58,15 @@ impl Turn {
     }
 }
 
+/// Whether a path's window and burst limit allow a packet.
+pub type HasRoom<'a> = &'a dyn Fn(PathId) -> bool;
+
 /// Decides which path carries the next packet of new data.
 pub trait Scheduler: Send + Debug {
     /// Called when nothing more may be sent for now.
     fn turn_over(&mut self) {}
 
-    /// The path for the next packet of new data; `None` if it has to wait. `has_room` returns
-    /// whether a path's window and burst limit allow a packet.
-    fn next(
-        &mut self,
-        paths: PathsView<'_>,
-        data: &NewData,
-        has_room: &dyn Fn(PathId) -> bool,
-    ) -> Option<Turn>;
+    /// The path for the next packet of new data; `None` if it has to wait.
+    fn next(&mut self, paths: PathsView<'_>, data: &NewData, has_room: HasRoom<'_>)
+    -> Option<Turn>;
 }

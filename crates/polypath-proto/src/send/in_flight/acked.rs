@@ -132,7 +132,7 @@ impl InFlight {
 
     /// Whether this SACK is outdated: it lacks chunks that an earlier one reported as
     /// non-renegable.
-    pub(crate) fn knows_more(&self, sack: &Sack<'_>) -> bool {
+    pub(crate) fn reports_more(&self, sack: &Sack<'_>) -> bool {
         if sack.cumulative_tsn_ack != self.ack_point() || self.kept.is_empty() {
             return false;
         }
@@ -145,7 +145,7 @@ impl InFlight {
 
     /// Whether these acknowledgements of a SACK are nothing new, and leave out chunks that an
     /// earlier SACK acknowledged: the earlier one has overtaken it, or the receiver has reneged.
-    pub(crate) fn knows_more_than(
+    pub(crate) fn reports_more_than(
         &self,
         cumulative: Tsn,
         gaps: impl Iterator<Item = GapBlock>,

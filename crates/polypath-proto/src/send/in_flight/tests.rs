@@ -75,7 +75,8 @@ fn an_overtaken_sack_leaves_out_what_is_acknowledged() {
     }
     let gap = |start, end| GapBlock { start, end };
     f.ack_gaps([gap(3, 5), gap(8, 9)].into_iter(), true, |_, _, _| {}, |_, _| {});
-    let known = |cumulative, gaps: &[GapBlock]| f.knows_more_than(cumulative, gaps.iter().copied());
+    let known =
+        |cumulative, gaps: &[GapBlock]| f.reports_more_than(cumulative, gaps.iter().copied());
     assert!(!known(f.ack_point(), &[gap(3, 5), gap(8, 9)]), "a copy");
     assert!(!known(f.ack_point(), &[gap(3, 6)]), "it acknowledges one more");
     assert!(!known(Tsn(0), &[]), "it advances the ack point");

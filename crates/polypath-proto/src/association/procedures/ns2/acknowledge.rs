@@ -166,7 +166,7 @@ impl Sender<'_> {
             let t = &mut tally[chunk.path.index()];
             t.acked += chunk.size();
             t.acked_by_gaps += if by_gaps { chunk.size() } else { 0 };
-            t.answered |= Self::ns2_believes(config, path, chunk, fate, by_gaps);
+            t.answered |= Self::ns2_credits(config, path, chunk, fate, by_gaps);
             t.note(tsn, by_gaps);
             // RFC 8985 6.2 (2): an acknowledgement that arrives sooner than the shortest round trip
             // is for an earlier transmission.
@@ -195,7 +195,7 @@ impl Sender<'_> {
             *buffered -= chunk.content.payload.len();
             result.fast_retransmitted |= chunk.was_fast_retransmitted();
             if fate == Fate::Acked {
-                sides[chunk.path.index()].forget_rtt_probe(tsn);
+                sides[chunk.path.index()].clear_rtt_probe(tsn);
             }
             let p = &paths[chunk.path];
             let edges = pseudo_cumulative(update).map_or([None; 2], |cuc| cuc.left_edges(p.id()));
@@ -209,7 +209,7 @@ impl Sender<'_> {
                 newly(paths, sides, tsn, &chunk, fate, false);
             }
         });
-        side.forget_counted(cumulative);
+        side.clear_counted(cumulative);
         if let Some(sack) = sack {
             let first = first_on(flight, paths.len());
             if multiple {
@@ -284,7 +284,7 @@ impl Sender<'_> {
         let missing = &mut sack.missing;
         missing.clear();
         let highest = self.side.notes().noted_highest().unwrap_or_else(|| flight.highest());
-        let (horizon, lost) = (loss.horizon(view), loss.looks_at_lost());
+        let (horizon, lost) = (loss.horizon(view), loss.includes_lost());
         flight.for_each_missing(horizon, lost, |tsn, chunk| {
             let mut c = chunk.as_missing(tsn, cwnd_update.recover(chunk.path));
             c.reports += loss.reports(&c, view);

@@ -30,7 +30,7 @@ use crate::constants::BurstRule;
 use crate::ids::{PathId, Tsn};
 use crate::path::{Path, PathState, Window};
 use crate::policy::congestion::{Congestion, PathAck};
-use crate::policy::failover::{CMT_POTENTIALLY_FAILED, Stranded};
+use crate::policy::failover::{CMT_POTENTIALLY_FAILED, NoActivePath};
 use crate::policy::loss::SackView;
 use crate::policy::retransmission::LossCause;
 use crate::send::{Fate, Outstanding};
@@ -100,7 +100,7 @@ impl Sender<'_> {
     }
 
     /// Whether an acknowledged chunk is a sign of life of its path.
-    pub(super) fn ns2_believes(
+    pub(super) fn ns2_credits(
         config: &Config,
         path: &Path,
         chunk: &Outstanding,
@@ -203,7 +203,7 @@ impl Sender<'_> {
         for ((notes, p), first) in notes.zip(self.paths.iter_mut()).zip(first) {
             notes.burst = 0;
             notes.first = first;
-            p.allowance = one_packet && notes.suffered;
+            p.send_credit = one_packet && notes.suffered;
         }
         self.side.own().cmt.from = Some(self.sending.flight.ack_point().next());
         self.side.own().cmt.by_sack = false;
@@ -216,7 +216,7 @@ impl Sender<'_> {
     /// The next chunk that may be retransmitted, and its path.
     pub(super) fn ns2_cmt_next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
         let mut from = self.side.own().cmt.from?;
-        if self.without_active_path(now) == Some(Stranded::Waits) {
+        if self.without_active_path(now) == Some(NoActivePath::Wait) {
             self.ns2_cmt_end_retransmissions();
             return None;
         }
@@ -228,7 +228,7 @@ impl Sender<'_> {
             from = tsn.next();
             let path = self.path_for_lost(&lost);
             let p = &self.paths[path];
-            if p.allowance || p.has_room() {
+            if p.send_credit || p.has_room() {
                 self.side.own().cmt.from = Some(tsn);
                 return Some((path, tsn));
             }
@@ -239,7 +239,7 @@ impl Sender<'_> {
 
     fn ns2_cmt_end_retransmissions(&mut self) {
         self.side.own().cmt.from = None;
-        self.paths.clear_allowances();
+        self.paths.clear_send_credit();
     }
 
     /// Writes one packet of retransmissions that begins with `first`.
@@ -285,7 +285,7 @@ impl Sender<'_> {
         if !written {
             return;
         }
-        self.paths[path].allowance = false;
+        self.paths[path].send_credit = false;
         self.side.own().schedule_decay(self.paths, now, path);
         if self.side.own().cmt.limited {
             let notes = &mut self.side.own().cmt.paths[path.index()];
@@ -306,7 +306,7 @@ impl Sender<'_> {
     }
 
     /// A packet of new data has been sent.
-    pub(super) fn ns2_cmt_new_data_left(&mut self, path: PathId) {
+    pub(super) fn ns2_cmt_new_data_sent(&mut self, path: PathId) {
         if self.side.own().cmt.limited
             && let Some(notes) = self.side.own().cmt.paths.get_mut(path.index())
         {

@@ -207,7 +207,7 @@ impl Side {
     }
 
     /// Drops the notes on chunks up to the cumulative ack.
-    fn forget_counted(&mut self, cumulative: Tsn) {
+    fn clear_counted(&mut self, cumulative: Tsn) {
         if !self.counted.is_empty() {
             self.counted.retain(|&tsn| Tsn(tsn).is_after(cumulative));
         }
@@ -297,7 +297,7 @@ impl SenderProcedures for Ns2 {
 
     fn on_sack_timeout(&self, sending: &Sending, ack: &mut PendingSack) {
         if sending.is_concurrent() {
-            ack.forget_count();
+            ack.clear_count();
         }
     }
 
@@ -334,7 +334,7 @@ impl SenderProcedures for Ns2 {
     }
 
     fn on_heartbeat_answered(&self, s: &mut Sender<'_>, now: Time, path: PathId, was: PathState) {
-        s.paths[path].forget_heartbeat();
+        s.paths[path].cancel_heartbeat();
         let given_up = matches!(was, PathState::Inactive | PathState::PotentiallyFailed);
         if given_up && s.is_ns2_cmt() {
             s.ns2_cmt_path_is_back(now, path);
@@ -364,7 +364,7 @@ impl SenderProcedures for Ns2 {
     }
 
     fn on_new_data_written(&self, s: &mut Sender<'_>, now: Time, path: PathId) {
-        s.ns2_new_data_left(now, path);
+        s.ns2_new_data_sent(now, path);
     }
 
     fn on_burst_over(&self, s: &mut Sender<'_>) {

@@ -29,7 +29,7 @@ impl Sender<'_> {
         if self.is_ns2_cmt() {
             return self.ns2_cmt_limit_burst();
         }
-        self.side.own().limited = self.heeds_max_burst();
+        self.side.own().limited = self.applies_max_burst();
     }
 
     /// Cuts the window of the path of the lowest chunk marked above the recover point, and

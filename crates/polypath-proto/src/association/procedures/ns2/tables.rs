@@ -55,7 +55,7 @@ impl PathSide {
     pub(super) fn void_rtt_probe(&mut self, path: &mut Path, tsn: Tsn) {
         if path.rtt_probe() == Some(tsn) || self.stale_probes.contains(&tsn) {
             self.suspend_rtt_probe(path);
-            self.forget_rtt_probe(tsn);
+            self.clear_rtt_probe(tsn);
         }
     }
 
@@ -69,13 +69,13 @@ impl PathSide {
             self.suspend_rtt_probe(path);
         }
         if !by_gaps {
-            self.forget_rtt_probe(tsn);
+            self.clear_rtt_probe(tsn);
         }
         measures
     }
 
     /// The cumulative ack has removed a chunk that a gap ack block had acknowledged.
-    pub(super) fn forget_rtt_probe(&mut self, tsn: Tsn) {
+    pub(super) fn clear_rtt_probe(&mut self, tsn: Tsn) {
         self.stale_probes.retain(|&p| p != tsn);
     }
 

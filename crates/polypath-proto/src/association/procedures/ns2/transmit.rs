@@ -4,7 +4,7 @@ use super::{Own, Retransmit};
 use crate::association::Sender;
 use crate::constants::BurstRule;
 use crate::ids::{PathId, Tsn};
-use crate::policy::failover::Stranded;
+use crate::policy::failover::NoActivePath;
 use crate::policy::retransmission::LossCause;
 use crate::policy::scheduler::Turn;
 use crate::send::Sending;
@@ -23,7 +23,7 @@ impl Sender<'_> {
             // The scheduler counts only turns that are used.
             return None;
         }
-        if cmt && self.without_active_path(now) == Some(Stranded::Waits) {
+        if cmt && self.without_active_path(now) == Some(NoActivePath::Wait) {
             return None;
         }
         let dormant = cmt && !self.paths.any_is_active();
@@ -150,11 +150,11 @@ impl Sender<'_> {
     }
 
     /// A packet of new data has been written.
-    pub(super) fn ns2_new_data_left(&mut self, now: Time, path: PathId) {
+    pub(super) fn ns2_new_data_sent(&mut self, now: Time, path: PathId) {
         self.side.own().schedule_decay(self.paths, now, path);
         self.side.own().path(path).used(now);
         if self.is_ns2_cmt() {
-            return self.ns2_cmt_new_data_left(path);
+            return self.ns2_cmt_new_data_sent(path);
         }
         if self.ns2_limits_burst() {
             self.side.own().burst += 1;
@@ -166,7 +166,7 @@ impl Sender<'_> {
         self.side.notes().limited || self.config.burst_rule() == BurstRule::PacketCount
     }
 
-    pub(super) fn heeds_max_burst(&self) -> bool {
+    pub(super) fn applies_max_burst(&self) -> bool {
         self.config.burst_rule() == BurstRule::AfterRetransmission
     }
 }

@@ -8,7 +8,7 @@ use crate::path::{PathState, PathView, PathsView};
 use crate::policy::entry::{Entry, Setup};
 use crate::policy::failover::phases::{Dormant, inactive_above_pmr};
 use crate::policy::failover::{
-    self, Doubts, FailoverPolicy, PathErrorKind, Stranded, dormant_hop, dormant_last_dest,
+    self, Ambiguity, FailoverPolicy, NoActivePath, PathErrorKind, dormant_hop, dormant_last_dest,
     dormant_primary, standard,
 };
 use crate::rng::Rng;
@@ -123,8 +123,8 @@ impl FailoverPolicy for CmtPotentiallyFailed {
         if becomes && again { path.state } else { state }
     }
 
-    fn believes(&self, doubts: Doubts) -> bool {
-        self.paper.believes(doubts)
+    fn credits(&self, ambiguity: Ambiguity) -> bool {
+        self.paper.credits(ambiguity)
     }
 
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
@@ -139,12 +139,12 @@ impl FailoverPolicy for CmtPotentiallyFailed {
         self.paper.retransmission(last, paths)
     }
 
-    fn stranded(&self, paths: PathsView<'_>, rng: &mut Rng) -> Stranded {
+    fn without_active_path(&self, paths: PathsView<'_>, rng: &mut Rng) -> NoActivePath {
         let failed = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed).count();
         if self.heartbeats && failed < paths.count() {
-            return Stranded::Waits;
+            return NoActivePath::Wait;
         }
-        self.paper.stranded(paths, rng)
+        self.paper.without_active_path(paths, rng)
     }
 
     fn cwnd_after_probe(&self) -> Option<u32> {

@@ -112,7 +112,7 @@ impl LossDetector for Ns2 {
         }
     }
 
-    fn looks_at_lost(&self) -> bool {
+    fn includes_lost(&self) -> bool {
         true
     }
 
@@ -165,7 +165,7 @@ impl LossDetector for Split {
         self.barred.acknowledged(sack.cumulative);
     }
 
-    fn looks_at_lost(&self) -> bool {
+    fn includes_lost(&self) -> bool {
         true
     }
 

@@ -4,28 +4,28 @@
 use super::Sender;
 use crate::ids::PathId;
 use crate::path::{PathState, Window};
-use crate::policy::failover::Stranded;
+use crate::policy::failover::NoActivePath;
 use crate::time::Time;
 
 impl Sender<'_> {
     /// Called when something is to be sent: if no path is active, applies and returns the failover
     /// policy's decision.
-    pub(super) fn without_active_path(&mut self, now: Time) -> Option<Stranded> {
+    pub(super) fn without_active_path(&mut self, now: Time) -> Option<NoActivePath> {
         if self.paths.iter().any(|p| p.state() == PathState::Active) {
             return None;
         }
         let view = self.paths.view();
-        let stranded = self.paths.failover.stranded(view, self.rng);
-        if let Stranded::TakesBack(path) = stranded {
+        let decision = self.paths.failover.without_active_path(view, self.rng);
+        if let NoActivePath::Activate(path) = decision {
             self.set_cwnd(path, 1);
             let p = &mut self.paths[path];
             // Data probes the path now.
-            p.forget_heartbeat();
-            p.allowance = self.sending.flight.has_lost();
+            p.cancel_heartbeat();
+            p.send_credit = self.sending.flight.has_lost();
             self.procedures.on_path_taken_back(self, path);
             self.paths.set_state(now, path, PathState::Active, self.events);
         }
-        Some(stranded)
+        Some(decision)
     }
 
     /// Sets the window of a potentially failed path that a HEARTBEAT ACK has reactivated.
