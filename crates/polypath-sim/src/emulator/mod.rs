@@ -116,8 +116,9 @@ pub struct Handle {
 pub trait Port: AsFd + Send {
     /// Receives one packet; returns its size in bytes.
     ///
-    /// # Errors `WouldBlock` if there is none; other errors end the reading until the port is
-    /// readable again.
+    /// # Errors
+    /// `WouldBlock` if there is none; other errors end the reading until the port is readable
+    /// again.
     fn receive(&mut self, packet: &mut [u8]) -> io::Result<usize>;
 
     /// Sends one packet.
@@ -160,8 +161,9 @@ pub fn start(
 /// Starts an emulator that forwards IP packets of any protocol: the n-th path of the scenario is
 /// between the n-th pair of ports, the sender's first. [`Handle::paths`] is empty.
 ///
-/// # Errors The scenario is invalid, has background traffic or address changes, or not as many
-/// paths as there are pairs.
+/// # Errors
+/// The scenario is invalid, has background traffic or address changes, or not as many paths as
+/// there are pairs.
 pub fn start_between(
     scenario: &Scenario,
     ports: Vec<[Box<dyn Port>; 2]>,
