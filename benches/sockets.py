@@ -4,13 +4,15 @@
     benches/sockets.py links|paths|cuts [--only REGEX] [--seconds S] [--runs N] [--contenders A,B] [--plain]
                        [--out FILE]
 
-links: one path, the cells of crates/polypath-sim/examples/links: Linux TCP and polypath, BBR and CUBIC each.
-paths: two paths: Linux MPTCP and polypath, BBR and CUBIC each; TCP over one path is not part of it.
+links: one path, cells of crates/polypath-sim/examples/links: Linux TCP, polypath and polypath in the simulator.
+paths: two paths: Linux MPTCP, polypath and polypath in the simulator.
 cuts:  the longest time without delivered bytes after a silent cut of one of two paths.
 
-Contenders take turns over new namespaces and a new network with the same seed. Goodput is what the receiving
-application gets, from its first byte to its last; CPU seconds are those of both processes, and of TCP do not have the
-kernel's work for packets outside of them. A run in which the network was late is repeated, and marked if it stays so.
+All with BBR (Linux has version 1) and with CUBIC. Contenders take turns over new namespaces and a new network with the
+same seed. Goodput is what the receiving application gets, from its first byte to its last. All processes have a high
+priority; CPU seconds are those of both processes, and of TCP do not have the kernel's work for packets outside of them.
+A run in which the network was late is repeated, and marked if it stays so. Without --out, the rows go to
+docs/PART-sockets.tsv and into the pages docs/links.md and docs/paths.md.
 """
 
 import argparse
@@ -26,6 +28,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import sockets_page
 from netem import Net, late, offers, problem
 from processes import ROOT, TARGET, build_cargo
 
@@ -220,6 +223,42 @@ def row(run: dict, report: dict, dropped: int) -> dict:
     }
 
 
+def fault_of(cell: str, number: int) -> tuple[int, str, float]:
+    """The path that is cut, the direction, and the time after the start: not always at the same moment between packets
+    and acknowledgements."""
+    path, what = cell.split(", path ")[1].split(" ", 1)
+    return int(path), "back" if what == "acks cut" else "both", 4 + 0.137 * number
+
+
+def simulated(args: argparse.Namespace, scenario: str, controller: str, cell: str, number: int) -> dict:
+    """The same network, transfer and fault in the simulator."""
+    text = scenario + (
+        f'[workload]\nkind = "bulk"\nsize = "100 GB"\nmessage_size = "64 KiB"\n'
+        f'[transport]\nencapsulation = "udp"\n[policy]\ncongestion = "{controller}"\n'
+        f'[run]\nlimit = "{args.seconds} s"\ncheck_content = false\ncheck_checksums = false\ncheck_every = "end"\n'
+        f'blackout = "5 ms"\n')
+    after = 0.0
+    if args.part == "cuts":
+        path, direction, after = fault_of(cell, number)
+        text += f'[[fault]]\nat = "{after:.3f} s"\npath = {path}\nkind = "down"\ndirection = "{direction}"\n'
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(text)
+        file.flush()
+        done = subprocess.run([args.polypath, "sim", file.name, "--json"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"polypath sim: {done.stderr.strip()}")
+    (flow,) = json.loads(done.stdout)["associations"]
+    data, paths = flow["forward"], [path["counts"] for path in flow["sender"]["paths"]]
+    again = sum(c["fast_retransmissions"] + c["timeout_retransmissions"] for c in paths)
+    seconds = data["last_delivered"] - data["first_delivered"]
+    gaps = [gap["length"] for gap in data["blackouts"] if gap["start"] + gap["length"] > after]
+    return {
+        "mbit_s": f"{data['bytes_delivered'] * 8e-6 / seconds:.2f}", "seconds": f"{seconds:.2f}",
+        "retransmitted": f"{100 * again / (again + sum(c['data_chunks_sent'] for c in paths)):.3f}",
+        "longest_gap_ms": f"{1000 * max(gaps, default=0):.0f}" if after else "",
+    }
+
+
 def measure(args: argparse.Namespace, cell: str, contender: str, number: int) -> dict:
     """One row; repeated while the network is late."""
     if args.part == "links":
@@ -228,6 +267,9 @@ def measure(args: argparse.Namespace, cell: str, contender: str, number: int) ->
         links = (PATHS | CUTS)[cell]
         paths, scenario = len(links), two_paths(links)
     scenario = scenario.replace("schema = 1\n", f"schema = 1\nseed = {number}\n", 1)
+    own = {"part": args.part, "cell": cell, "contender": contender, "run": number}
+    if contender.startswith("simulator"):
+        return own | simulated(args, scenario, contender.split("-")[1], cell, number)
     for _ in range(ATTEMPTS):
         with tempfile.TemporaryDirectory(prefix="polypath-netem-", dir=args.scratch) as name:
             folder = Path(name)
@@ -242,16 +284,14 @@ def measure(args: argparse.Namespace, cell: str, contender: str, number: int) ->
                     run.end()
         if not done["note"]:
             break
-    return {"part": args.part, "cell": cell, "contender": contender, "run": number, **done}
+    return own | done
 
 
 def one(run: Run, part: str, cell: str, contender: str, number: int) -> dict:
     if part != "cuts":
         return run.polypath(contender) if contender.startswith("polypath") else run.kernel(contender)
-    path, what = cell.split(", path ")[1].split(" ", 1)
-    command = f"down p{path}" + (" back" if what == "acks cut" else "")
-    # Not always at the same moment between packets and acknowledgements.
-    at = 4 + 0.137 * number
+    path, direction, at = fault_of(cell, number)
+    command = f"down p{path}" + (" back" if direction == "back" else "")
     return (run.file if contender.startswith("polypath") else run.kernel)(contender, at, command)
 
 
@@ -263,24 +303,26 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1, help="runs of each cell and contender")
     parser.add_argument("--contenders", help="such as tcp-cubic,polypath-bbr")
     parser.add_argument("--polypath", type=Path, default=TARGET / "release" / "polypath")
+    parser.add_argument("--built", action="store_true", help="take the programs as they are")
     parser.add_argument("--plain", action="store_true", help="polypath without encryption")
     parser.add_argument("--number", type=int, default=0, help="of the namespaces, for several at a time")
     parser.add_argument("--scratch", help="folder for what is transferred")
-    parser.add_argument("--out", type=Path, help="append the rows to this file, without those that it has")
+    parser.add_argument("--out", type=Path, help="append the rows that it does not have yet to this file")
     args = parser.parse_args()
     if why := problem():
         sys.exit(f"sockets: {why}")
-    build_cargo("-p", "polypath-sim", "--example", "netem", "--example", "links")
+    # The kernel's TCP runs in interrupts; processes must not wait for others to be compared with it.
+    os.nice(-15)
+    if not args.built:
+        build_cargo("-p", "polypath-sim", "--example", "netem", "--example", "links")
     cells = {"links": grid(), "paths": list(PATHS), "cuts": list(CUTS)}[args.part]
     kernel = "tcp" if args.part == "links" else "mptcp"
     contenders = args.contenders.split(",") if args.contenders else [
-        f"{who}-{controller}" for controller in ("bbr", "cubic") for who in (kernel, "polypath")
-        if who == "polypath" or offers(controller)]
-    known = set()
-    if args.out and args.out.exists():
-        with args.out.open() as file:
-            known = {(r["part"], r["cell"], r["contender"], r["run"]) for r in csv.DictReader(file, delimiter="\t")}
-    with args.out.open("a") if args.out else contextlib.nullcontext(sys.stdout) as out:
+        f"{who}-{controller}" for controller in ("bbr", "cubic") for who in (kernel, "polypath", "simulator")
+        if who != kernel or offers(controller)]
+    args.out, published = args.out or sockets_page.data(args.part), args.out is None
+    known = {(r["part"], r["cell"], r["contender"], r["run"]) for r in sockets_page.rows(args.out)}
+    with args.out.open("a", encoding="utf-8") as out:
         writer = csv.DictWriter(out, FIELDS, delimiter="\t", lineterminator="\n")
         if not known:
             writer.writeheader()
@@ -290,6 +332,8 @@ def main() -> None:
                     if (args.part, cell, contender, str(number)) not in known:
                         writer.writerow(measure(args, cell, contender, number))
                         out.flush()
+    if published:
+        sockets_page.write(args.part)
 
 
 if __name__ == "__main__":
