@@ -21,6 +21,10 @@ BUILD_TESTED = $(CARGO) build $(LOCKED) $(TESTED) --all-targets
 pytest = if [ -x .venv/bin/python ]; then echo '$(PYTEST) -c tests/pytest.ini $(1)'; $(PYTEST) -c tests/pytest.ini $(1); \
 	else echo "skipped: end-to-end tests (no .venv: scripts/setup.sh test)"; [ "$$CI" != true ]; fi
 
+# What is measured on real sockets next to the kernel's TCP, anew.
+sockets = if [ "$$(id -u)" = 0 ]; then $(CARGO) build --release -p polypath-cli && rm -f docs/$(1)-sockets.tsv && \
+	benches/sockets.py $(1) $(SOCKETS); else echo 'skipped: $(1) on sockets (not root)'; fi
+
 # Files are in UTF-8, whatever the locale; some tools do not run without a home.
 export PYTHONUTF8 := 1
 ifeq ($(HOME),)
@@ -180,13 +184,16 @@ fleet: ## random networks: CASES of them, from a number on that follows from the
 	$(CARGO) run $(LOCKED) --profile fleet -p polypath-fleet -- $(if $(CASE),--replay $(CASE),\
 		$(if $(CASES),--cases $(CASES)) $(if $(FIRST),--first $(FIRST)) $(if $(NS2),--ns2) $(if $(WORKERS),--workers $(WORKERS)))
 
-paths: ## standstill, aggregation and shared bottlenecks of several paths in the simulator; writes docs/paths.md and docs/paths.tsv
+paths: ## standstill, aggregation and shared bottlenecks of several paths in the simulator, and as root next to MPTCP on sockets; writes docs/paths.md
 	$(CARGO) build --release $(LOCKED) -p polypath-sim --example multipath
 	scripts/paths.py $(PATHS)
+	@$(call sockets,paths)
+	@$(call sockets,cuts)
 
-links: ## goodput, queues, retransmissions over a table of links in the simulator: all processors for some minutes; writes docs/links.md
+links: ## goodput, queues, retransmissions over a table of links in the simulator, and as root next to Linux TCP on sockets: an hour; writes docs/links.md
 	@scripts/setup.sh build
 	benches/links.py
+	@$(call sockets,links)
 
 bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench

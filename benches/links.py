@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections import defaultdict
 
+import sockets_page
 from processes import ROOT, TARGET, build_cargo
 
 PROGRAM = TARGET / "release" / "examples" / "links"
@@ -108,7 +109,8 @@ def page(table: list[dict[str, str]]) -> str:
                 entries.append(entry + (f", {float(r['jain']):.3f}" if group == "two" else ""))
             name = ", ".join([f"{parts[0]} Mbit/s", f"{parts[1]} ms", f"{parts[2]} %", f"{parts[3]} BDP", *parts[4:]])
             text += f"| {name} | {' | '.join(entries)} |\n"
-    return text
+    found = sockets_page.section("links")
+    return f"{text}\n{found}" if found else text
 
 
 def write_csv(table: list[dict[str, str]], out) -> None:

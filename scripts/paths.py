@@ -11,6 +11,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "benches"))
+
+import sockets_page  # noqa: E402
 
 HEAD = """# Several paths
 
@@ -86,6 +89,7 @@ def main() -> int:
         if shown:
             page.append(markdown([head, *shown]) + "\n")
         print(f"{part}: {len(body) - len(missed)} of {len(body)}", flush=True)
+    page.append(sockets_page.section("paths"))
     (arguments.out / "paths.md").write_text("\n".join(page))
     (arguments.out / "paths.tsv").write_text("\n".join(data) + "\n")
     return 0

@@ -87,14 +87,15 @@ fn write_udp_header(
 }
 
 /// Adds big-endian 16-bit words (RFC 1071), the last one padded with a zero byte.
-fn sum_words(start: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn sum_words(start: u64, bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(2);
     let sum =
         words.by_ref().fold(start, |sum, w| sum + u64::from(u16::from_be_bytes([w[0], w[1]])));
     sum + words.remainder().first().map_or(0, |&b| u64::from(b) << 8)
 }
 
-fn fold(mut sum: u64) -> u16 {
+/// Folds a sum of [`sum_words`] into sixteen bits.
+pub(crate) fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }

@@ -71,7 +71,8 @@ impl Cell {
         bytes + (secs - at).max(0.0) * self.capacity()
     }
 
-    fn toml(&self) -> String {
+    /// The network alone.
+    pub(crate) fn toml(&self) -> String {
         let queue = (f64::from(self.rate * 125) * f64::from(self.rtt) * self.queue) as u64;
         let mut text = format!(
             "schema = 1\n[[path]]\nname = \"p0\"\nrate = \"{} Mbit/s\"\ndelay = \"{} us\"\n\

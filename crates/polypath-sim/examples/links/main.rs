@@ -4,6 +4,7 @@
 //! ```sh
 //! cargo run --release -p polypath-sim --example links -- list
 //! cargo run --release -p polypath-sim --example links -- grid:100:20:1:1 congestion=cubic
+//! cargo run --release -p polypath-sim --example links -- toml grid:100:20:1:1  # its network
 //! ```
 
 mod cells;
@@ -22,10 +23,24 @@ fn find(name: &str) -> Option<Cell> {
     Some(cell)
 }
 
+fn known(name: &str) -> Cell {
+    find(name).unwrap_or_else(|| {
+        eprintln!("no cell \"{name}\"; `list` prints the names");
+        std::process::exit(2);
+    })
+}
+
 fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [verb, name] = words.as_slice()
+        && verb == "toml"
+    {
+        print!("{}", known(name).toml());
+        return;
+    }
     let (mut names, mut policy, mut transport) = (Vec::new(), String::new(), String::new());
     let mut seed = 1;
-    for arg in std::env::args().skip(1) {
+    for arg in words {
         match arg.split_once('=') {
             Some(("seed", n)) => seed = n.parse().expect("seed=NUMBER"),
             Some((key, value)) => match key.strip_prefix("transport.") {
@@ -46,10 +61,7 @@ fn main() {
         "cell,seed,seconds,goodput,after_first,share,of_ideal,queue_ms,queue_95_ms,retransmitted,timeouts,jain,cpu_s_per_gb"
     );
     for name in names {
-        let Some(cell) = find(&name) else {
-            eprintln!("no cell \"{name}\"; `list` prints the names");
-            std::process::exit(2);
-        };
+        let cell = known(&name);
         let r = measure(&cell, &settings, seed);
         println!(
             "{name},{seed},{},{:.2},{:.2},{:.4},{:.4},{:.1},{:.1},{:.3},{},{:.4},{:.3}",

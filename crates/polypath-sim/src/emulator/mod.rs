@@ -8,15 +8,20 @@
 //!
 //! Link times count whole packets: IP header, UDP header, payload. The scenario's faults are timed
 //! from the first datagram. A [`Handle`] changes links while the emulator runs.
+//!
+//! [`start_between`] forwards whole IP packets of any protocol between [`Port`]s instead, such as
+//! TUN devices in two network namespaces.
 
 // Only this module of the crate uses sockets, a clock and a thread: it is not a simulation.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod packet;
 mod relay;
 mod report;
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixDatagram;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -27,8 +32,8 @@ use thiserror::Error;
 use crate::link::Link;
 use crate::network::ChangeKind;
 use crate::scenario::{Direction, EmulatorSpec, Plan, Scenario, ScenarioError};
-use relay::{Command, Relay, Route};
-pub use report::{LinkReport, Punctuality, Report};
+use relay::{Command, Ends, Relay, Route};
+pub use report::{LinkReport, Punctuality, Queueing, Report};
 
 /// Requested socket buffer size in bytes: a packet for which the modelled queue has room must not
 /// be lost in a socket.
@@ -44,6 +49,14 @@ pub enum EmulatorError {
     /// The scenario has no `[[path]]`.
     #[error("the emulator needs a scenario with [[path]]")]
     NoPath,
+    /// The scenario has another number of paths than there are pairs of ports.
+    #[error("{ports} pairs of ports for {paths} paths")]
+    Ports {
+        /// Number of paths in the scenario.
+        paths: usize,
+        /// Number of pairs of ports.
+        ports: usize,
+    },
     /// The scenario has background traffic.
     #[error(
         "the emulator has no background traffic: take [[traffic]] and cross_traffic out of the \
@@ -99,6 +112,22 @@ pub struct Handle {
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
+/// One end of a path: sends and receives whole IP packets. Non-blocking.
+pub trait Port: AsFd + Send {
+    /// Receives one packet; returns its size in bytes.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is none; other errors end the reading until the port is readable
+    /// again.
+    fn receive(&mut self, packet: &mut [u8]) -> io::Result<usize>;
+
+    /// Sends one packet.
+    ///
+    /// # Errors
+    /// The packet is lost.
+    fn send(&mut self, packet: &[u8]) -> io::Result<()>;
+}
+
 /// Starts an emulator of the scenario's paths and faults. With a writer, it writes a pcapng capture
 /// of every link, with the datagrams as the receiver sees them.
 ///
@@ -109,16 +138,7 @@ pub fn start(
     scenario: &Scenario,
     capture: Option<Box<dyn Write + Send>>,
 ) -> Result<Handle, EmulatorError> {
-    let plan = Plan::new(scenario).map_err(|problem| problem.at(Default::default()))?;
-    if plan.paths.is_empty() {
-        return Err(EmulatorError::NoPath);
-    }
-    if !plan.traffic.is_empty() {
-        return Err(EmulatorError::Traffic);
-    }
-    if !plan.moves.is_empty() {
-        return Err(EmulatorError::Addresses);
-    }
+    let plan = plan(scenario)?;
     let spec = scenario.emulator.clone().unwrap_or_default();
     let (mut routes, mut paths) = (Vec::new(), Vec::new());
     for (n, path) in plan.paths.iter().enumerate() {
@@ -133,16 +153,53 @@ pub fn start(
             back: back.local_addr()?,
             receiver,
         });
-        routes.push(Route {
-            front,
-            back,
-            sender: None,
-            receiver,
-            forward: path.forward.clone(),
-            backward: path.back.clone(),
-            middle: path.middle,
-        });
+        routes.push(Route::new(Ends::Sockets { front, back, sender: None, receiver }, path));
     }
+    run(scenario, plan, routes, paths, capture)
+}
+
+/// Starts an emulator that forwards IP packets of any protocol: the n-th path of the scenario is
+/// between the n-th pair of ports, the sender's first. [`Handle::paths`] is empty.
+///
+/// # Errors
+/// The scenario is invalid, has background traffic or address changes, or not as many paths as
+/// there are pairs.
+pub fn start_between(
+    scenario: &Scenario,
+    ports: Vec<[Box<dyn Port>; 2]>,
+) -> Result<Handle, EmulatorError> {
+    let plan = plan(scenario)?;
+    if plan.paths.len() != ports.len() {
+        return Err(EmulatorError::Ports { paths: plan.paths.len(), ports: ports.len() });
+    }
+    let routes = ports.into_iter().map(Ends::Ports).zip(&plan.paths);
+    let routes = routes.map(|(ends, path)| Route::new(ends, path)).collect();
+    run(scenario, plan, routes, Vec::new(), None)
+}
+
+/// The scenario's links and faults, if the emulator can run them.
+fn plan(scenario: &Scenario) -> Result<Plan, EmulatorError> {
+    let plan = Plan::new(scenario).map_err(|problem| problem.at(Default::default()))?;
+    if plan.paths.is_empty() {
+        return Err(EmulatorError::NoPath);
+    }
+    if !plan.traffic.is_empty() {
+        return Err(EmulatorError::Traffic);
+    }
+    if !plan.moves.is_empty() {
+        return Err(EmulatorError::Addresses);
+    }
+    Ok(plan)
+}
+
+/// Starts the emulator's thread.
+fn run(
+    scenario: &Scenario,
+    plan: Plan,
+    routes: Vec<Route>,
+    paths: Vec<PathAddresses>,
+    capture: Option<Box<dyn Write + Send>>,
+) -> Result<Handle, EmulatorError> {
     let links = plan.topology.links.iter();
     let links =
         links.map(|l| (l.name.clone(), Link::new(l.config.clone(), scenario.seed, &l.name)));

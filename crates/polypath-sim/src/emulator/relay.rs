@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -10,11 +11,13 @@ use std::time::{Duration, Instant};
 use polypath_proto::{Ecn, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::report::{LinkReport, Punctuality, Report};
-use crate::link::{Link, Ticket, Verdict};
+use super::Port;
+use super::packet;
+use super::report::{LinkReport, Punctuality, Queueing, Report};
+use crate::link::{Allows, Link, Ticket, Verdict};
 use crate::network::{Change, ChangeKind, EventQueue, LinkId};
 use crate::pcapng::{InterfaceId, PcapNg};
-use crate::scenario::Direction;
+use crate::scenario::{Direction, PathLinks};
 use crate::wire;
 
 /// Maximum number of datagrams read from one socket before the next socket is read.
@@ -29,19 +32,71 @@ pub(super) enum Command {
     Stop,
 }
 
-/// A path and its sockets.
-#[derive(Debug)]
+/// A path: its ends and the links between them.
 pub(super) struct Route {
-    /// Socket to which the sender sends.
-    pub(super) front: UdpSocket,
-    /// Socket to which the receiver sends.
-    pub(super) back: UdpSocket,
-    /// Address of the sender, once its port is known or assumed.
-    pub(super) sender: Option<SocketAddr>,
-    pub(super) receiver: SocketAddr,
-    pub(super) forward: Vec<LinkId>,
-    pub(super) backward: Vec<LinkId>,
-    pub(super) middle: usize,
+    ends: Ends,
+    forward: Vec<LinkId>,
+    backward: Vec<LinkId>,
+    middle: usize,
+}
+
+/// Where packets enter and leave a path.
+pub(super) enum Ends {
+    /// UDP sockets; datagrams are passed on without their headers.
+    Sockets {
+        /// Socket to which the sender sends.
+        front: UdpSocket,
+        /// Socket to which the receiver sends.
+        back: UdpSocket,
+        /// Address of the sender, once its port is known or assumed.
+        sender: Option<SocketAddr>,
+        receiver: SocketAddr,
+    },
+    /// The sender's and the receiver's end, for whole IP packets.
+    Ports([Box<dyn Port>; 2]),
+}
+
+impl Route {
+    pub(super) fn new(ends: Ends, path: &PathLinks) -> Self {
+        let (forward, backward) = (path.forward.clone(), path.back.clone());
+        Self { ends, forward, backward, middle: path.middle }
+    }
+
+    fn links(&self, forward: bool) -> &[LinkId] {
+        if forward { &self.forward } else { &self.backward }
+    }
+
+    /// What to wait for: packets of the sender, packets of the receiver.
+    fn readable(&self) -> [BorrowedFd<'_>; 2] {
+        match &self.ends {
+            Ends::Sockets { front, back, .. } => [front.as_fd(), back.as_fd()],
+            Ends::Ports([sender, receiver]) => [sender.as_fd(), receiver.as_fd()],
+        }
+    }
+
+    /// Size in bytes of a packet with its headers, and its part after the IP and UDP headers.
+    fn measure<'b>(&self, bytes: &'b [u8]) -> (u32, &'b [u8]) {
+        match &self.ends {
+            Ends::Sockets { receiver, .. } => {
+                let header = wire::ip_header_size(receiver.ip()) + wire::UDP_HEADER;
+                (header + bytes.len() as u32, bytes)
+            }
+            Ends::Ports(_) => (bytes.len() as u32, &bytes[packet::payload_offset(bytes)..]),
+        }
+    }
+
+    /// Sends what has passed the path. A packet that the system does not accept is lost, as on any
+    /// network.
+    fn deliver(&mut self, forward: bool, bytes: &[u8]) {
+        let _ = match &mut self.ends {
+            Ends::Sockets { front, back, sender, receiver } => match (forward, *sender) {
+                (true, _) => back.send_to(bytes, *receiver).map(drop),
+                (false, Some(sender)) => front.send_to(bytes, sender).map(drop),
+                (false, None) => Ok(()),
+            },
+            Ends::Ports([sender, receiver]) => if forward { receiver } else { sender }.send(bytes),
+        };
+    }
 }
 
 /// A datagram under way.
@@ -64,6 +119,8 @@ pub(super) struct Relay {
     started: Instant,
     routes: Vec<Route>,
     links: Vec<(String, Link)>,
+    /// How long packets wait in the queue of each link.
+    queueing: Vec<Queueing>,
     events: EventQueue<Event>,
     changes: Vec<Change>,
     /// Whether a datagram has arrived and the scenario's faults are scheduled.
@@ -94,6 +151,7 @@ impl Relay {
         Self {
             started: Instant::now(),
             routes,
+            queueing: vec![Queueing::default(); links.len()],
             links,
             events: EventQueue::new(),
             changes,
@@ -141,13 +199,13 @@ impl Relay {
         }
     }
 
-    /// Waits for the next event or for a readable socket. Returns which sockets are readable: the
-    /// waker, then front and back of each path.
+    /// Waits for the next event or for a readable socket. Returns which are readable: the waker,
+    /// then the sender's and the receiver's end of each path.
     fn wait(&self) -> io::Result<Vec<bool>> {
         let mut sockets = vec![PollFd::new(&self.woken, PollFlags::IN)];
         for route in &self.routes {
-            sockets.push(PollFd::new(&route.front, PollFlags::IN));
-            sockets.push(PollFd::new(&route.back, PollFlags::IN));
+            let readable = route.readable();
+            sockets.extend(readable.map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
         }
         let timeout = self.events.next_time().map(|at| timespec(at.since(self.now())));
         match poll(&mut sockets, timeout.as_ref()) {
@@ -185,10 +243,12 @@ impl Relay {
             match command {
                 Command::Change { path, direction, kind } => self.change(path, direction, &kind),
                 Command::Report(answer) => {
-                    let links = self.links.iter().map(|(name, link)| LinkReport {
+                    let links = self.links.iter().zip(&self.queueing);
+                    let links = links.map(|((name, link), queueing)| LinkReport {
                         name: name.clone(),
                         up: link.is_up(),
                         counters: *link.counters(),
+                        queueing: *queueing,
                     });
                     let links = links.collect();
                     // The caller may have stopped waiting.
@@ -212,14 +272,23 @@ impl Relay {
 
     fn receive(&mut self, path: usize, forward: bool) {
         for _ in 0..BATCH {
-            let route = &mut self.routes[path];
-            let socket = if forward { &route.front } else { &route.back };
-            // Errors other than `WouldBlock` are ICMP errors that an earlier datagram caused.
-            let Ok((size, from)) = socket.recv_from(&mut self.received) else { return };
-            if forward {
-                route.sender = Some(from);
-                self.heard(from.port());
-            } else if from.ip() != route.receiver.ip() {
+            let (size, from) = match &mut self.routes[path].ends {
+                Ends::Sockets { front, back, .. } => {
+                    // Errors other than `WouldBlock` are ICMP errors that an earlier datagram
+                    // caused.
+                    let socket = if forward { front } else { back };
+                    let Ok((size, from)) = socket.recv_from(&mut self.received) else { return };
+                    (size, Some(from))
+                }
+                Ends::Ports(ports) => {
+                    let port = &mut ports[usize::from(!forward)];
+                    let Ok(size) = port.receive(&mut self.received) else { return };
+                    (size, None)
+                }
+            };
+            if let Some(from) = from
+                && !self.is_expected(path, forward, from)
+            {
                 continue;
             }
             let mut bytes = self.spare.pop().unwrap_or_default();
@@ -231,13 +300,28 @@ impl Relay {
         }
     }
 
+    /// Whether a datagram comes from the sender, whose address it announces, or from the receiver.
+    fn is_expected(&mut self, path: usize, forward: bool, from: SocketAddr) -> bool {
+        let Ends::Sockets { sender, receiver, .. } = &mut self.routes[path].ends else {
+            return true;
+        };
+        if !forward {
+            return from.ip() == receiver.ip();
+        }
+        *sender = Some(from);
+        self.heard(from.port());
+        true
+    }
+
     /// Assumes that the sender's port is the same on the paths over which it has not sent yet. The
     /// receiver may send first on such a path: its HEARTBEAT would be lost, and with
     /// Path.Max.Retrans 0 it would not use that path for half a minute.
     fn heard(&mut self, port: u16) {
-        for route in self.routes.iter_mut().filter(|route| route.sender.is_none()) {
-            let address = route.back.local_addr();
-            route.sender = address.ok().map(|address| SocketAddr::new(address.ip(), port));
+        for route in &mut self.routes {
+            if let Ends::Sockets { back, sender: sender @ None, .. } = &mut route.ends {
+                let address = back.local_addr();
+                *sender = address.ok().map(|address| SocketAddr::new(address.ip(), port));
+            }
         }
     }
 
@@ -253,13 +337,24 @@ impl Relay {
 
     fn offer(&mut self, now: Time, mut datagram: Datagram) {
         let route = &self.routes[datagram.path];
-        let links = if datagram.forward { &route.forward } else { &route.backward };
-        let id = links[datagram.hops];
-        let header = wire::ip_header_size(route.receiver.ip()) + wire::UDP_HEADER;
-        let size = header + datagram.bytes.len() as u32;
-        let verdict = self.links[id.index()].1.offer(now, size, &datagram.bytes);
-        if let Some(capture) = &mut self.capture {
-            capture.record(now, id, route, &datagram, verdict);
+        let id = route.links(datagram.forward)[datagram.hops];
+        let (size, payload) = route.measure(&datagram.bytes);
+        let start = datagram.bytes.len() - payload.len();
+        // The ECN field of a datagram that a socket received is not known.
+        let whole = matches!(route.ends, Ends::Ports(_));
+        let mark = whole && packet::allows_mark(&datagram.bytes);
+        let link = &mut self.links[id.index()].1;
+        let verdict = link.offer_as(now, size, payload, Allows { fragments: false, mark });
+        if let Verdict::Deliver { arrival, .. } = &verdict {
+            let config = link.config();
+            let transmission = config.rate.map_or(Duration::ZERO, |r| r.time_for(size.into()));
+            let wait = arrival.at.since(now).saturating_sub(config.delay + transmission);
+            self.queueing[id.index()].note(wait);
+        }
+        if let (Some(capture), Ends::Sockets { back, receiver, .. }) =
+            (&mut self.capture, &route.ends)
+        {
+            capture.record(now, id, (back, *receiver), &datagram, verdict);
         }
         match verdict {
             Verdict::Deliver { arrival, duplicate } => {
@@ -268,8 +363,11 @@ impl Relay {
                     let copy = Datagram { bytes: datagram.bytes.clone(), ..datagram };
                     self.events.schedule(arrival.at, Event::Arrival { datagram: copy, ticket });
                 }
+                if arrival.marked {
+                    packet::mark(&mut datagram.bytes);
+                }
                 if let Some(bit) = arrival.inverted_bit {
-                    datagram.bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
+                    datagram.bytes[start + (bit / 8) as usize] ^= 0x80 >> (bit % 8);
                 }
                 self.events.schedule(arrival.at, Event::Arrival { datagram, ticket });
             }
@@ -278,29 +376,22 @@ impl Relay {
     }
 
     fn arrived(&mut self, at: Time, mut datagram: Datagram, ticket: Ticket) {
-        let route = &self.routes[datagram.path];
-        let links = if datagram.forward { &route.forward } else { &route.backward };
-        let size = wire::ip_header_size(route.receiver.ip())
-            + wire::UDP_HEADER
-            + datagram.bytes.len() as u32;
-        if !self.links[links[datagram.hops].index()].1.arrive(ticket, size) {
+        let route = &mut self.routes[datagram.path];
+        let (size, _) = route.measure(&datagram.bytes);
+        let links = route.links(datagram.forward);
+        let (id, hops) = (links[datagram.hops], links.len());
+        if !self.links[id.index()].1.arrive(ticket, size) {
             self.spare.push(datagram.bytes);
             return;
         }
         datagram.hops += 1;
-        if datagram.hops < links.len() {
+        if datagram.hops < hops {
             // Use the model's time, not the later one of the thread, so that delays do not add up.
             self.offer(at, datagram);
             return;
         }
-        let late = self.now().since(at);
-        self.punctuality.note(late);
-        // A datagram that the system does not accept is lost, as on any network.
-        let _ = match (datagram.forward, route.sender) {
-            (true, _) => route.back.send_to(&datagram.bytes, route.receiver),
-            (false, Some(sender)) => route.front.send_to(&datagram.bytes, sender),
-            (false, None) => Ok(0),
-        };
+        self.punctuality.note(Time::since(Time::ZERO + self.started.elapsed(), at));
+        route.deliver(datagram.forward, &datagram.bytes);
         self.spare.push(datagram.bytes);
     }
 }
@@ -311,14 +402,14 @@ impl Capture {
         &mut self,
         now: Time,
         link: LinkId,
-        route: &Route,
+        (back, receiver): (&UdpSocket, SocketAddr),
         datagram: &Datagram,
         verdict: Verdict,
     ) {
         if self.result.is_err() {
             return;
         }
-        let back = match route.back.local_addr() {
+        let back = match back.local_addr() {
             Ok(back) => back,
             Err(error) => {
                 self.result = Err(error);
@@ -326,7 +417,7 @@ impl Capture {
             }
         };
         let (source, destination) =
-            if datagram.forward { (back, route.receiver) } else { (route.receiver, back) };
+            if datagram.forward { (back, receiver) } else { (receiver, back) };
         self.result = self.file.packet(
             self.interfaces[link.index()],
             now,

@@ -13,6 +13,29 @@ pub struct LinkReport {
     pub up: bool,
     /// Counters.
     pub counters: LinkCounters,
+    /// Delays by the queue.
+    pub queueing: Queueing,
+}
+
+/// How long the accepted packets of a link wait before they are transmitted, and for how long their
+/// impairments hold them up; transmission and propagation are not part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queueing {
+    /// Number of accepted packets.
+    pub packets: u64,
+    /// Sum of their delays.
+    pub total: Duration,
+    /// The longest delay.
+    pub most: Duration,
+}
+
+impl Queueing {
+    /// Counts a packet that waits for this long.
+    pub(super) fn note(&mut self, wait: Duration) {
+        self.packets += 1;
+        self.total += wait;
+        self.most = self.most.max(wait);
+    }
 }
 
 /// How late datagrams left the emulator compared with the link model: the delay that the machine
@@ -25,6 +48,8 @@ pub struct Punctuality {
     pub total: Duration,
     /// The longest delay.
     pub most: Duration,
+    /// Number of datagrams that left more than a millisecond late.
+    pub over_millisecond: u64,
 }
 
 impl Punctuality {
@@ -40,6 +65,7 @@ impl Punctuality {
         self.datagrams += 1;
         self.total += late;
         self.most = self.most.max(late);
+        self.over_millisecond += u64::from(late > Duration::from_millis(1));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests between real sockets: times, losses and commands.
 
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -167,4 +168,99 @@ fn an_address_in_use_is_one_clear_line() {
     let error = start(&scenario, None).unwrap_err().to_string();
     let address = taken.local_addr().unwrap();
     assert!(error.starts_with(&format!("{address} cannot be bound: ")), "{error}");
+}
+
+/// The near end of a pair of sockets, in place of a device.
+struct Wire(UnixDatagram);
+
+impl AsFd for Wire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Port for Wire {
+    fn receive(&mut self, packet: &mut [u8]) -> io::Result<usize> {
+        self.0.recv(packet)
+    }
+
+    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        self.0.send(packet).map(drop)
+    }
+}
+
+/// A port and the host's end of it.
+fn port() -> (Box<dyn Port>, UnixDatagram) {
+    let (near, far) = UnixDatagram::pair().unwrap();
+    near.set_nonblocking(true).unwrap();
+    far.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    (Box::new(Wire(near)), far)
+}
+
+/// An IPv4 packet of another protocol than UDP and SCTP, with this many bytes.
+fn ip_packet(size: usize, ecn: u8) -> Vec<u8> {
+    let mut packet = vec![0; size];
+    packet[0] = 0x45;
+    packet[1] = ecn;
+    packet[2..4].copy_from_slice(&(size as u16).to_be_bytes());
+    packet[9] = 6;
+    packet
+}
+
+#[test]
+fn whole_packets_pass_between_ports() {
+    let path = PathSpec::new(Rate::mbit(1), Span::millis(40));
+    let mut scenario = Scenario::new("ports");
+    scenario.paths = vec![path];
+    let ((near_a, a), (near_b, b)) = (port(), port());
+    let emulator = start_between(&scenario, vec![[near_a, near_b]]).unwrap();
+    let mut bytes = [0; 2048];
+    let begin = Instant::now();
+    a.send(&ip_packet(1250, 0)).unwrap();
+    assert_eq!(b.recv(&mut bytes).unwrap(), 1250);
+    // 1250 bytes at 1 Mbit/s: 10 ms, and 40 ms of propagation.
+    assert!(begin.elapsed() >= Duration::from_millis(50));
+    assert_eq!(&bytes[..1250], ip_packet(1250, 0));
+    b.send(&ip_packet(60, 0)).unwrap();
+    assert_eq!(a.recv(&mut bytes).unwrap(), 60);
+    let report = emulator.report().unwrap();
+    let counted = |n: usize| report.links[n].counters.delivered_bytes;
+    assert_eq!((counted(0), counted(1)), (1250, 60), "sizes are those of IP packets");
+    emulator.stop().unwrap();
+}
+
+#[test]
+fn the_queue_delays_and_marks_packets() {
+    let mut path = PathSpec::new(Rate::mbit(1), Span::millis(1));
+    path.mark_at = Some(2);
+    let mut scenario = Scenario::new("ports");
+    scenario.paths = vec![path];
+    let ((near_a, a), (near_b, b)) = (port(), port());
+    let emulator = start_between(&scenario, vec![[near_a, near_b]]).unwrap();
+    for _ in 0..10 {
+        a.send(&ip_packet(1250, 2)).unwrap();
+    }
+    let mut bytes = [0; 2048];
+    let marks: Vec<u8> = (0..10)
+        .map(|_| {
+            assert_eq!(b.recv(&mut bytes).unwrap(), 1250);
+            bytes[1] & 3
+        })
+        .collect();
+    // Packets are sent at once and wait for each other: the first three find less than two waiting.
+    assert_eq!(marks[..3], [2; 3]);
+    let queueing = emulator.report().unwrap().links[0].queueing;
+    assert_eq!(queueing.packets, 10);
+    assert!(queueing.most <= Duration::from_millis(90), "{queueing:?}");
+    // Where the thread was late, the queue was shorter.
+    assert_eq!(marks.contains(&3), queueing.most > Duration::from_millis(20), "{marks:?}");
+}
+
+#[test]
+fn each_path_needs_a_pair_of_ports() {
+    let mut scenario = Scenario::new("ports");
+    scenario.paths = vec![PathSpec::default(), PathSpec::default()];
+    let ((a, _), (b, _)) = (port(), port());
+    let error = start_between(&scenario, vec![[a, b]]).unwrap_err();
+    assert_eq!(error.to_string(), "1 pairs of ports for 2 paths");
 }

@@ -36,6 +36,8 @@ pub use error::{Place, ScenarioError};
 pub use fault::{Fault, FaultKind, PathRef};
 pub use key::Key;
 pub use link::{LinkEntry, LinkSpec, NodeSpec, PathSpec};
+#[cfg(feature = "emulator")]
+pub(crate) use network::PathLinks;
 pub use run::{CheckEvery, EmulatorSpec, Run, Series};
 pub use topology::TopologyName;
 pub use traffic::{TrafficKind, TrafficSpec};
