@@ -84,11 +84,11 @@ def test_a_refused_connection_is_refused(hosts, processes):
     assert "Connection refused" in ended.err
 
 
-def compiled(tmp_path: Path) -> Path:
-    """The conformance program."""
-    out = tmp_path / "run-api"
-    source = ROOT / "tests" / "run-api.c"
-    done = subprocess.run(["gcc", "-Wall", "-O2", "-o", out, source, "-lsctp"], capture_output=True, text=True,
+def compiled(tmp_path: Path, name: str) -> Path:
+    """A program of statements about the socket API."""
+    out = tmp_path / name
+    source = ROOT / "tests" / f"{name}.c"
+    done = subprocess.run(["gcc", "-Wall", "-Werror", "-O2", "-o", out, source, "-lsctp", "-lpthread"], capture_output=True, text=True,
                           check=False)
     assert done.returncode == 0, done.stderr
     return out
@@ -149,7 +149,7 @@ def test_a_program_for_the_kernel_interoperates_with_usrsctp(hosts, processes, t
 @pytest.mark.needs("netinet/sctp.h")
 def test_the_socket_api_behaves_as_its_rfc_says(hosts, processes, tmp_path):
     """Each line of the program is a statement of RFC 6458 or of Linux's man pages; docs/run.md lists them."""
-    binary = compiled(tmp_path)
+    binary = compiled(tmp_path, "run-api")
     ended = processes.start(*run("--doctor"), binary, inside=hosts.a.inside).wait()
     failed = [line for line in ended.out.splitlines() if not line.startswith("ok ")]
     assert not failed and ended.code == 0, f"{ended.code}: {failed} {ended.err}"
@@ -159,3 +159,15 @@ def test_the_socket_api_behaves_as_its_rfc_says(hosts, processes, tmp_path):
     assert listed == {name.split(":")[0] for name in checked}
     # The report lists what the program asked for in vain.
     assert "not supported: one-to-many sockets (SOCK_SEQPACKET) (1 times)" in ended.err
+
+
+ENDS = ("arguments", "ends", "forks", "limits", "threads", "closes_all")
+
+
+@pytest.mark.needs("netinet/sctp.h")
+@pytest.mark.parametrize("part", ENDS)
+def test_sockets_end_as_those_of_the_kernel(hosts, processes, tmp_path, part):
+    """Races, ends, fork, vfork, pthread_cancel, the limit of descriptors."""
+    ended = processes.start(*run(), compiled(tmp_path, "run-ends"), ENDS.index(part), inside=hosts.a.inside).wait()
+    failed = [line for line in ended.out.splitlines() if not line.startswith("ok ")]
+    assert not failed and ended.code == 0 and ended.out, f"{ended.code}: {failed} {ended.out} {ended.err}"

@@ -23,8 +23,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Errno<SocketAddr> {
             let port = u16::from_be_bytes([bytes[2], bytes[3]]);
             Ok((Ipv6Addr::from(ip).to_canonical(), port).into())
         }
-        Some(AF_INET | AF_INET6) | None => Err(libc::EINVAL),
-        Some(_) => Err(libc::EAFNOSUPPORT),
+        // Linux's SCTP returns the same error for other families.
+        _ => Err(libc::EINVAL),
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) unsafe fn read(address: *const sockaddr, length: socklen_t) -> Errno<
         return Err(libc::EFAULT);
     }
     // SAFETY: by the contract of this function.
-    parse(unsafe { std::slice::from_raw_parts(address.cast(), length as usize) })
+    parse(unsafe { std::slice::from_raw_parts(address.cast(), (length as usize).min(STORAGE)) })
 }
 
 /// Writes an address to the buffer that the caller passes, truncated to its size, and sets the
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn other_families_are_refused() {
-        assert_eq!(parse(&[1, 0, 0, 0]), Err(libc::EAFNOSUPPORT));
+        assert_eq!(parse(&[1, 0, 0, 0]), Err(libc::EINVAL));
         assert_eq!(parse(&[2, 0, 0, 0]), Err(libc::EINVAL));
         assert_eq!(parse(&[]), Err(libc::EINVAL));
     }

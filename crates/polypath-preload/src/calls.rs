@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libc::{iovec, msghdr};
 use polypath::Endpoint;
@@ -16,7 +16,8 @@ use crate::engine::{self, engine};
 use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::socket::{self, Link, Names, Phase, Sock, is_nonblocking, lock};
-use crate::{address, real, report};
+use crate::values::Options;
+use crate::{address, private, real, report};
 
 /// Opens a socket.
 pub(crate) fn open(family: c_int, kind: c_int) -> Errno<c_int> {
@@ -72,7 +73,7 @@ pub(crate) fn bind(sock: &Sock, to: SocketAddr) -> Errno<()> {
         return Err(libc::EINVAL);
     }
     let ip = usable(sock, to.ip())?;
-    if to.port() != 0 && to.port() < 1024 && !may_use_low_ports() {
+    if to.port() != 0 && to.port() < first_free_port() && !may_use_low_ports() {
         return Err(libc::EACCES);
     }
     names.addresses = ip.into_iter().collect();
@@ -84,7 +85,7 @@ pub(crate) fn bind(sock: &Sock, to: SocketAddr) -> Errno<()> {
 /// The address, or `None` for the wildcard address; an error if the host does not have it.
 fn usable(sock: &Sock, ip: IpAddr) -> Errno<Option<IpAddr>> {
     if sock.family == libc::AF_INET && ip.is_ipv6() {
-        return Err(libc::EAFNOSUPPORT);
+        return Err(libc::EINVAL);
     }
     if ip.is_unspecified() {
         return Ok(None);
@@ -93,7 +94,13 @@ fn usable(sock: &Sock, ip: IpAddr) -> Errno<Option<IpAddr>> {
     Ok(Some(ip))
 }
 
-/// Whether the process may bind ports below 1024. CAP_NET_BIND_SERVICE is not looked up: a process
+/// The first port that needs no privilege.
+fn first_free_port() -> u16 {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1024)
+}
+
+/// Whether the process may bind lower ports. CAP_NET_BIND_SERVICE is not looked up: a process
 /// without it is refused as a process that is not root.
 fn may_use_low_ports() -> bool {
     // SAFETY: the call takes no argument.
@@ -128,7 +135,8 @@ pub(crate) fn bindx(sock: &Sock, addresses: &[SocketAddr], add: bool) -> Errno<(
             }
             (None, None) if add => names.addresses.clear(),
             (Some(ip), Some(endpoint)) if add => {
-                endpoint.add_local_address(ip).map_err(|_| libc::EADDRNOTAVAIL)?;
+                private::inside(|| endpoint.add_local_address(ip))
+                    .map_err(|_| libc::EADDRNOTAVAIL)?;
                 names.addresses.push(ip);
             }
             (Some(ip), endpoint) if !add => {
@@ -163,12 +171,40 @@ fn endpoint(sock: &Sock, listens: bool) -> Errno<Endpoint> {
         *port = ephemeral_port();
     }
     let options = *lock(&sock.options);
-    let endpoint = engine()?.endpoint(sock.family, addresses, *port, listens, &options)?;
+    let endpoint = opened(sock.family, addresses, *port, listens, &options)?;
     *port = endpoint.port();
     *bound = true;
     names.endpoint = Some(endpoint.clone());
     Ok(endpoint)
 }
+
+/// Opens an endpoint. The engine frees the UDP port of a listening socket a moment after the
+/// program has closed it; the kernel would do so at once.
+// A thread of the program waits, not one of the runtime.
+#[allow(clippy::disallowed_methods)]
+fn opened(
+    family: c_int,
+    addresses: &[IpAddr],
+    port: u16,
+    listens: bool,
+    options: &Options,
+) -> Errno<Endpoint> {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let engine = engine()?;
+    loop {
+        match engine.endpoint(family, addresses, port, listens, options) {
+            Err(libc::EADDRINUSE)
+                if lock(&LISTENER_CLOSED).is_some_and(|at| at.elapsed() < PATIENCE) =>
+            {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            done => return done,
+        }
+    }
+}
+
+/// When the program has last closed a listening socket.
+static LISTENER_CLOSED: Mutex<Option<Instant>> = Mutex::new(None);
 
 pub(crate) fn listen(sock: &Sock, backlog: c_int) -> Errno<()> {
     local(sock)?;
@@ -235,10 +271,19 @@ pub(crate) fn connect_to(
     if background { Err(libc::EINPROGRESS) } else { wait_connected(fd, sock) }
 }
 
-/// Makes the descriptor unwritable until the engine takes the filler. An AF_UNIX socket is writable
-/// while its messages use at most a quarter of SO_SNDBUF.
+/// Makes the descriptor unwritable until the engine takes the fillers. An AF_UNIX socket is
+/// writable while its messages use at most a quarter of SO_SNDBUF.
 fn fill(fd: c_int) {
-    let filler = vec![0; PAYLOAD];
+    let mut size: c_int = 0;
+    let mut length = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: the value is an int that lives during the call.
+    unsafe {
+        let value = (&raw mut size).cast();
+        real::getsockopt(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, value, &raw mut length);
+    }
+    let size = size.max(0) as usize;
+    // The largest message that the kernel accepts.
+    let filler = vec![0; PAYLOAD.min((size / 2).saturating_sub(HEADER + 32))];
     let header = Header::new(Kind::Filler).write();
     let mut parts = [
         iovec { iov_base: header.as_ptr().cast_mut().cast(), iov_len: HEADER },
@@ -249,12 +294,16 @@ fn fill(fd: c_int) {
         let mut message: msghdr = std::mem::zeroed();
         message.msg_iov = parts.as_mut_ptr();
         message.msg_iovlen = 2;
-        real::sendmsg(fd, &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+        for _ in 0..=size / 4 / filler.len().max(1) {
+            real::sendmsg(fd, &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+        }
     }
 }
 
-/// Waits until a connection in progress succeeds or fails.
+/// Waits until a connection in progress succeeds or fails, or until SO_SNDTIMEO expires.
 pub(crate) fn wait_connected(fd: c_int, sock: &Sock) -> Errno<()> {
+    let limit = send_timeout(fd);
+    let start = Instant::now();
     loop {
         match sock.link.phase() {
             Phase::Connecting => {}
@@ -264,10 +313,34 @@ pub(crate) fn wait_connected(fd: c_int, sock: &Sock) -> Errno<()> {
                 return Err(if error == 0 { libc::ECONNREFUSED } else { error });
             }
         }
+        let mut slice = Duration::from_millis(200);
+        if let Some(limit) = limit {
+            let left = limit.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Err(libc::EINPROGRESS);
+            }
+            slice = slice.min(left);
+        }
         let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
-        // SAFETY: `poll` is one valid entry. The limit covers a failure that leaves the filler.
-        errno::check(unsafe { libc::poll(&raw mut poll, 1, 200) } as isize)?;
+        let slice = slice.as_millis().max(1) as c_int;
+        // SAFETY: `poll` is one valid entry. The limit covers a failure that leaves fillers.
+        errno::check(unsafe { libc::poll(&raw mut poll, 1, slice) } as isize)?;
     }
+}
+
+/// SO_SNDTIMEO, if it is set.
+pub(crate) fn send_timeout(fd: c_int) -> Option<Duration> {
+    // SAFETY: all-zero bytes are a valid `timeval`, which lives during the call.
+    let time = unsafe {
+        let mut time: libc::timeval = std::mem::zeroed();
+        let mut length = size_of::<libc::timeval>() as libc::socklen_t;
+        let value = (&raw mut time).cast();
+        real::getsockopt(fd, libc::SOL_SOCKET, libc::SO_SNDTIMEO, value, &raw mut length);
+        time
+    };
+    let limit = Duration::from_secs(time.tv_sec.unsigned_abs())
+        + Duration::from_micros(time.tv_usec.unsigned_abs());
+    (!limit.is_zero()).then_some(limit)
 }
 
 /// `sctp_connectx` of today's libsctp: `struct sctp_getaddrs_old`. The value is the id of the new
@@ -293,6 +366,12 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
     if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
         return Err(libc::EINVAL);
     }
+    // The association waits for the next call if there is no descriptor for it.
+    // SAFETY: the calls take no pointer, and the new descriptor is not used otherwise.
+    unsafe {
+        let free = errno::check(real::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) as isize);
+        real::close(free.map_err(|_| libc::EMFILE)? as c_int);
+    }
     let mut packet = [0u8; HEADER + 28];
     let mut control = [0u64; 4];
     let mut part = iovec { iov_base: packet.as_mut_ptr().cast(), iov_len: packet.len() };
@@ -304,7 +383,11 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = size_of_val(&control) as _;
-        let size = errno::check(real::recvmsg(fd, &raw mut message, libc::MSG_CMSG_CLOEXEC))?;
+        let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
+        let size = match errno::check(real::recvmsg(fd, &raw mut message, flags)) {
+            Err(libc::EAGAIN) if !is_nonblocking(fd, 0) => Err(errno::WAIT),
+            other => other,
+        }?;
         let attached = libc::CMSG_FIRSTHDR(&raw const message);
         if attached.is_null() {
             return Err(if message.msg_flags & libc::MSG_CTRUNC == 0 {
@@ -320,8 +403,8 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
     let peer = address::parse(&packet[HEADER..size]).ok();
     let link = {
         let mut arrived = lock(&engine::ARRIVED);
-        let at = arrived.iter().position(|link| link.id == header.association);
-        at.map(|at| arrived.swap_remove(at))
+        let at = arrived.iter().position(|one| one.link.id == header.association);
+        at.map(|at| arrived.swap_remove(at).link)
     };
     // After fork, the parent's engine has the association, and this process only the socket.
     let process = if link.is_some() { std::process::id() } else { 0 };
@@ -355,13 +438,13 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
 /// 4.1.7).
 pub(crate) fn shutdown(fd: c_int, sock: &Sock, how: c_int) -> Errno<()> {
     match (sock.link.phase(), how) {
-        (_, libc::SHUT_RD) => Ok(()),
+        (_, ..0 | 3..) => Err(libc::EINVAL),
+        (Phase::Connected | Phase::Closed, libc::SHUT_RD) => Ok(()),
         (Phase::Connected | Phase::Closed, libc::SHUT_WR | libc::SHUT_RDWR) => {
             // SAFETY: the call takes no pointer.
             errno::check(unsafe { real::shutdown(fd, libc::SHUT_WR) } as isize).map(drop)
         }
-        (_, libc::SHUT_WR | libc::SHUT_RDWR) => Err(libc::ENOTCONN),
-        _ => Err(libc::EINVAL),
+        _ => Err(libc::ENOTCONN),
     }
 }
 
@@ -371,13 +454,15 @@ pub(crate) fn shutdown(fd: c_int, sock: &Sock, how: c_int) -> Errno<()> {
 pub(crate) fn close(fd: c_int) -> Option<c_int> {
     let (sock, last) = socket::remove(fd)?;
     let (on, seconds) = lock(&sock.options).linger;
-    if last && on && seconds == 0 {
-        sock.link.abort.store(true, Ordering::Release);
-    }
+    leave(&sock, last);
     // SAFETY: the caller closes this descriptor, which is valid as long as it is in the table.
     let closed = unsafe { real::close(fd) };
+    sock.link.left.notify_one();
+    if sock.link.phase() == Phase::Listening {
+        *lock(&LISTENER_CLOSED) = Some(Instant::now());
+    }
     if last && on && seconds > 0 && sock.is_local() {
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         let limit = Duration::from_secs(seconds.unsigned_abs().into());
         while sock.link.phase() == Phase::Connected && start.elapsed() < limit {
             std::thread::sleep(Duration::from_millis(1));
@@ -385,6 +470,29 @@ pub(crate) fn close(fd: c_int) -> Option<c_int> {
     }
     socket::release(sock);
     Some(closed)
+}
+
+/// Prepares the end of a socket whose descriptor is about to be closed: with SO_LINGER of 0
+/// seconds, its association is aborted.
+pub(crate) fn leave(sock: &Sock, last: bool) {
+    if last && lock(&sock.options).linger == (true, 0) {
+        sock.link.abort.store(true, Ordering::Release);
+    }
+}
+
+/// Size of the next message, or 0 (SIOCINQ).
+pub(crate) fn next_size(fd: c_int, sock: &Sock) -> Errno<c_int> {
+    if sock.link.phase() == Phase::Listening {
+        return Err(libc::EINVAL);
+    }
+    if let Some(rest) = lock(&sock.reading).as_ref() {
+        return Ok((rest.bytes.len() - rest.read) as c_int);
+    }
+    let flags = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
+    let mut byte = 0u8;
+    // SAFETY: the buffer has room for one byte.
+    let size = unsafe { real::recv(fd, (&raw mut byte).cast(), 1, flags) };
+    Ok(usize::try_from(size).unwrap_or(0).saturating_sub(HEADER) as c_int)
 }
 
 /// Adds a duplicate to the table.

@@ -190,7 +190,7 @@ pub(crate) fn sndinfo(header: &mut Header, reader: Reader<'_>) {
     header.context = reader.u32(8);
 }
 
-/// Receives a message.
+/// Receives a message, without waiting: [`errno::WAIT`] if there is none and the socket blocks.
 ///
 /// # Safety
 ///
@@ -210,27 +210,15 @@ pub(crate) unsafe fn receive(
     }
     // SAFETY: by the contract of this function.
     let parts = unsafe { parts(message) };
-    loop {
-        match take(fd, sock, parts, flags & libc::MSG_PEEK != 0)? {
-            Taken::Bytes { header, size, end } => {
-                // SAFETY: by the contract of this function.
-                unsafe { describe(sock, message, &header, end) };
-                return Ok(size);
-            }
-            Taken::Over => return over(sock, message),
-            Taken::Nothing => {}
+    match take(fd, sock, parts, flags & libc::MSG_PEEK != 0)? {
+        Taken::Bytes { header, size, end } => {
+            // SAFETY: by the contract of this function.
+            unsafe { describe(sock, message, &header, end) };
+            Ok(size)
         }
-        if is_nonblocking(fd, flags) {
-            return Err(libc::EAGAIN);
-        }
-        let mut byte = 0u8;
-        // SAFETY: the buffer has room for one byte.
-        let seen = unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_PEEK) };
-        match errno::check(seen) {
-            Ok(1..) => {}
-            Ok(0) | Err(libc::ECONNRESET) => return over(sock, message),
-            Err(error) => return Err(error),
-        }
+        Taken::Over => over(sock, message),
+        Taken::Nothing if is_nonblocking(fd, flags) => Err(libc::EAGAIN),
+        Taken::Nothing => Err(errno::WAIT),
     }
 }
 
@@ -270,7 +258,7 @@ fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
             rest.read += size;
             if rest.read == rest.bytes.len() {
                 *pending = None;
-                drop_packet(fd);
+                drop_packet(fd, sock, &header);
             }
         }
         return Ok(Taken::Bytes { header, size, end });
@@ -291,27 +279,32 @@ fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
         all.push(iovec { iov_base, iov_len: PAYLOAD - room });
     }
     // SAFETY: all-zero bytes are a valid `msghdr`; all parts are writable during the call.
-    let seen = unsafe {
+    let look = |all: &mut Vec<iovec>| unsafe {
         let mut message: msghdr = std::mem::zeroed();
         message.msg_iov = all.as_mut_ptr();
         message.msg_iovlen = all.len() as _;
         real::recvmsg(fd, &raw mut message, libc::MSG_PEEK | libc::MSG_DONTWAIT)
     };
-    let seen = match errno::check(seen) {
+    let mut seen = errno::check(look(&mut all));
+    if seen == Err(libc::ECONNRESET) {
+        // The engine's end was closed before what it had sent was read: that is still there.
+        seen = errno::check(look(&mut all));
+    }
+    let seen = match seen {
         Ok(0) | Err(libc::ECONNRESET) => return Ok(Taken::Over),
         Err(libc::EAGAIN) => return Ok(Taken::Nothing),
         Ok(seen) => seen,
         Err(error) => return Err(error),
     };
     let Some(header) = Header::read(&header).filter(|_| seen >= HEADER) else {
-        drop_packet(fd);
+        drop_packet(fd, sock, &Header::new(Kind::Filler));
         return Err(libc::EIO);
     };
     let size = (seen - HEADER).min(room);
     let left = seen - HEADER - size;
     if peek {
     } else if left == 0 {
-        drop_packet(fd);
+        drop_packet(fd, sock, &header);
     } else {
         // SAFETY: the call has written `left` bytes to the spill, which has room for them.
         unsafe { spill.set_len(left) };
@@ -322,7 +315,10 @@ fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
 }
 
 /// Removes the packet at the head of the pair.
-fn drop_packet(fd: c_int) {
+fn drop_packet(fd: c_int, sock: &Sock, header: &Header) {
+    if header.kind == Kind::Data {
+        sock.link.unread.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+    }
     let mut byte = 0u8;
     // SAFETY: the buffer has room for one byte; the kernel drops the rest of the packet.
     unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_DONTWAIT) };

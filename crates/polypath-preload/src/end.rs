@@ -4,7 +4,6 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::Interest;
@@ -12,42 +11,22 @@ use tokio::io::unix::AsyncFd;
 
 use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header};
-use crate::{abi, real};
+use crate::{abi, private, real};
 
 /// The descriptor of the engine's end of a pair.
 pub(crate) struct End(OwnedFd);
 
-/// A bit for each descriptor: whether it is the engine's end of a pair.
-static ENDS: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
-
 impl End {
     fn new(fd: OwnedFd) -> Self {
-        let number = fd.as_raw_fd() as usize;
-        if let Some(word) = ENDS.get(number / 64) {
-            word.fetch_or(1 << (number % 64), Ordering::AcqRel);
-        }
+        private::mark(fd.as_raw_fd());
         Self(fd)
     }
 }
 
 impl Drop for End {
     fn drop(&mut self) {
-        let number = self.0.as_raw_fd() as usize;
-        if let Some(word) = ENDS.get(number / 64) {
-            word.fetch_and(!(1 << (number % 64)), Ordering::AcqRel);
-        }
-    }
-}
-
-/// Closes the copies of the parent's engine's ends in a child of fork. Otherwise the child's ends
-/// would not report the end of the parent. The parent's engine keeps its own.
-pub(crate) fn close_all_in_child() {
-    for (at, word) in ENDS.iter().enumerate() {
-        let bits = word.swap(0, Ordering::AcqRel);
-        for bit in (0..64).filter(|bit| bits >> bit & 1 != 0) {
-            // SAFETY: the objects that own the descriptors are leaked in this process.
-            unsafe { real::close((at * 64 + bit) as c_int) };
-        }
+        // The program's thread may drop it.
+        private::unmark(self.0.as_raw_fd());
     }
 }
 
@@ -56,11 +35,11 @@ pub(crate) fn pair() -> Errno<(OwnedFd, End)> {
     let mut ends = [0; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
     // SAFETY: `ends` has room for two descriptors.
-    let made = unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) };
+    let made = unsafe { real::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) };
     errno::check(made as isize)?;
     // SAFETY: the call has made both descriptors, and nothing else owns them.
     let (program, engine) =
-        unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
+        unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(private::raised(ends[1]))) };
     let size = abi::BUFFER;
     for end in [&program, &engine] {
         // SAFETY: the value is an int that lives during the call.
@@ -74,9 +53,9 @@ pub(crate) fn pair() -> Errno<(OwnedFd, End)> {
     Ok((program, End::new(engine)))
 }
 
-/// Sends a packet to the program; an error means that it has closed its end.
-pub(crate) async fn send(fd: &AsyncFd<Descriptor>, header: &Header, payload: &[u8]) {
-    let _ = fd.async_io(Interest::WRITABLE, |fd| fd.send(header, payload, None)).await;
+/// Sends a packet to the program; false if it has closed its end.
+pub(crate) async fn send(fd: &AsyncFd<Descriptor>, header: &Header, payload: &[u8]) -> bool {
+    fd.async_io(Interest::WRITABLE, |fd| fd.send(header, payload, None)).await.is_ok()
 }
 
 /// Waits until the program has closed its end, while it sends nothing but fillers.
@@ -171,10 +150,24 @@ impl Descriptor {
     pub(crate) fn shutdown(&self) {
         // SAFETY: the call takes no pointer.
         unsafe { real::shutdown(self.as_raw_fd(), libc::SHUT_RDWR) };
+        self.drain();
+    }
+
+    /// Lets the program's sends fail. It can still read what was sent.
+    pub(crate) fn refuse(&self) {
+        // SAFETY: the call takes no pointer.
+        unsafe { real::shutdown(self.as_raw_fd(), libc::SHUT_RD) };
+        self.drain();
+    }
+
+    /// Drops what the program has sent. Otherwise its next call would report ECONNRESET when this
+    /// end is closed, in place of a message that waits.
+    pub(crate) fn drain(&self) {
+        while self.receive(&mut [0; HEADER]).is_ok_and(|size| size > 0) {}
     }
 
     /// Whether the program has closed its end.
-    fn hung_up(&self) -> bool {
+    pub(crate) fn hung_up(&self) -> bool {
         let mut poll = libc::pollfd { fd: self.as_raw_fd(), events: 0, revents: 0 };
         // SAFETY: `poll` is one valid entry.
         unsafe { libc::poll(&raw mut poll, 1, 0) };

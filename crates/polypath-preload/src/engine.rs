@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,13 +15,14 @@ use polypath::{
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Handle};
 
 use crate::abi;
 use crate::end::{Descriptor, End, fillers_only, pair, register, send};
 use crate::errno::Errno;
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::notify;
+use crate::private;
 use crate::settings::Settings;
 use crate::socket::{Link, Phase, lock};
 use crate::values::Options;
@@ -45,7 +46,8 @@ pub(crate) fn engine() -> Errno<Engine> {
     if let Some(engine) = engine.as_ref().filter(|one| one.process == std::process::id()) {
         return Ok(engine.clone());
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    private::reserve();
+    let runtime = private::inside(|| Builder::new_current_thread().enable_all().build());
     let runtime = runtime.map_err(|error| error.raw_os_error().unwrap_or(libc::ENOMEM))?;
     let new = Engine {
         runtime: runtime.handle().clone(),
@@ -56,7 +58,7 @@ pub(crate) fn engine() -> Errno<Engine> {
     let old = block_signals();
     let thread = std::thread::Builder::new()
         .name("polypath".to_owned())
-        .spawn(move || runtime.block_on(std::future::pending::<()>()));
+        .spawn(move || private::inside(|| runtime.block_on(std::future::pending::<()>())));
     restore_signals(&old);
     thread.map_err(|_| libc::EAGAIN)?;
     OPEN.store(0, Ordering::Release);
@@ -137,7 +139,7 @@ impl Engine {
             (addresses, _) => addresses.to_vec(),
         };
         let _runtime = self.runtime.enter();
-        Endpoint::bind(EndpointOptions {
+        let options = EndpointOptions {
             addresses,
             port,
             encapsulation: settings.encapsulation(listens),
@@ -146,8 +148,8 @@ impl Engine {
             config: options.config(&settings.config)?,
             encryption: settings.encrypt.then(Encryption::default),
             ..EndpointOptions::default()
-        })
-        .map_err(|error| match error {
+        };
+        private::inside(|| Endpoint::bind(options)).map_err(|error| match error {
             BindError::InUse { .. } | BindError::NoCommonPort => libc::EADDRINUSE,
             BindError::NotLocal { .. } => libc::EADDRNOTAVAIL,
             BindError::RawNotPermitted => libc::EACCES,
@@ -194,7 +196,7 @@ impl Engine {
                     if close_on_failure {
                         end.shutdown();
                     }
-                    let _ = end.receive(&mut [0; HEADER]);
+                    end.drain();
                 }
             }
             drop((endpoint, counted));
@@ -217,19 +219,41 @@ impl Engine {
                     next = endpoint.accept() => next,
                     () = fillers_only(&fd) => None,
                 };
-                let Some(association) = association else { return };
+                let Some(association) = association else { break };
                 if let Err(error) = hand_over(&listener, &fd, association).await {
                     // The program's limit of descriptors, for example: the association is aborted.
                     crate::report::missed(format!("accept: {error}"));
                 }
             }
+            lock(&ARRIVED).retain(|arrived| arrived.listener != listener.id);
         });
         Ok(())
     }
 }
 
-/// Associations that accept has not returned yet, by their numbers.
-pub(crate) static ARRIVED: Mutex<Vec<Arc<Link>>> = Mutex::new(Vec::new());
+/// An association that accept has not returned yet.
+pub(crate) struct Arrived {
+    /// Number of the listening socket.
+    listener: i32,
+    pub(crate) link: Arc<Link>,
+}
+
+/// Maximum number of closed associations that wait for accept: a child of fork may have taken them.
+const MOST_CLOSED: usize = 1024;
+
+pub(crate) static ARRIVED: Mutex<Vec<Arrived>> = Mutex::new(Vec::new());
+
+/// Locks that a thread of the program may hold at the moment of a fork.
+pub(crate) type Frozen = (MutexGuard<'static, Option<Engine>>, MutexGuard<'static, Vec<Arrived>>);
+
+pub(crate) fn freeze() -> Frozen {
+    (lock(&ENGINE), lock(&ARRIVED))
+}
+
+/// Drops the associations of the parent in a child of fork.
+pub(crate) fn forget_arrived(frozen: &mut Frozen) {
+    std::mem::forget(std::mem::take(&mut *frozen.1));
+}
 
 /// Sends a new association's socket to the program's end of the listening socket.
 async fn hand_over(
@@ -244,7 +268,13 @@ async fn hand_over(
     link.set_association(Some(association.clone()));
     link.set_phase(Phase::Connected);
     let end = Arc::new(register(Arc::new(end)).map_err(io::Error::from_raw_os_error)?);
-    lock(&ARRIVED).push(link.clone());
+    {
+        let mut arrived = lock(&ARRIVED);
+        if arrived.len() >= MOST_CLOSED {
+            arrived.retain(|one| one.link.phase() != Phase::Closed);
+        }
+        arrived.push(Arrived { listener: listener.id, link: link.clone() });
+    }
     let header = Header { association: link.id, ..Header::new(Kind::Accept) };
     let payload = peer.map(|peer| crate::address::format(peer, libc::AF_INET6));
     fd.async_io(Interest::WRITABLE, |fd| {
@@ -286,18 +316,27 @@ async fn outgoing(link: Arc<Link>, fd: Arc<AsyncFd<Descriptor>>, association: As
             // The program has called close or shutdown, or has ended.
             Ok(0) => break,
             Ok(size) => size,
-            Err(_) => {
-                // It has closed the socket with unread messages: Linux aborts then.
+            // It has closed the socket without reading everything: Linux aborts if messages are
+            // among that, but not for notifications.
+            Err(_) if link.unread.load(Ordering::Acquire) > 0 => {
                 link.abort.store(true, Ordering::Release);
                 break;
             }
+            Err(_) => continue,
         };
         let Some(header) = Header::read(&buffer[..size]) else { continue };
         let payload = &buffer[HEADER..size];
         match header.kind {
             Kind::Data => {
-                // The other direction reports the end of the association.
-                let Ok(()) = association.send(message(&header, payload)).await else { return };
+                let sent = tokio::select! {
+                    sent = association.send(message(&header, payload)) => sent,
+                    () = aborted(&link, &fd) => break,
+                };
+                if sent.is_err() {
+                    // The other direction reports the end of the association.
+                    fd.get_ref().refuse();
+                    return;
+                }
             }
             Kind::End if header.flags & abi::SCTP_ABORT != 0 => association.abort(payload),
             Kind::End => break,
@@ -308,6 +347,18 @@ async fn outgoing(link: Arc<Link>, fd: Arc<AsyncFd<Descriptor>>, association: As
         association.abort("");
     } else {
         let _ = association.shutdown().await;
+    }
+}
+
+/// Waits until the program has closed the socket so that the association is to be aborted, even if
+/// messages before that wait for the send buffer.
+async fn aborted(link: &Link, fd: &AsyncFd<Descriptor>) {
+    loop {
+        let left = link.left.notified();
+        if link.abort.load(Ordering::Acquire) && fd.get_ref().hung_up() {
+            return;
+        }
+        left.await;
     }
 }
 
@@ -342,7 +393,7 @@ async fn incoming(link: &Link, fd: &AsyncFd<Descriptor>, association: &Associati
                 Ok(event) => {
                     if notify::follows_data(&event) {
                         while let Some(received) = association.try_recv() {
-                            deliver(fd, &received).await;
+                            deliver(link, fd, &received).await;
                         }
                     }
                     notify::event(link, fd, association, &event).await;
@@ -351,7 +402,7 @@ async fn incoming(link: &Link, fd: &AsyncFd<Descriptor>, association: &Associati
                 Err(_) => listening = false,
             },
             received = association.recv() => match received {
-                Ok(Some(received)) => deliver(fd, &received).await,
+                Ok(Some(received)) => deliver(link, fd, &received).await,
                 Ok(None) => break,
                 Err(closed) => {
                     link.fail(closed_errno(&closed.0));
@@ -364,7 +415,7 @@ async fn incoming(link: &Link, fd: &AsyncFd<Descriptor>, association: &Associati
 }
 
 /// Passes a message to the program. Drops it if the program has closed the socket.
-async fn deliver(fd: &AsyncFd<Descriptor>, received: &Received) {
+async fn deliver(link: &Link, fd: &AsyncFd<Descriptor>, received: &Received) {
     let unordered = if received.unordered { abi::SCTP_UNORDERED } else { 0 };
     let pieces = received.payload.chunks(PAYLOAD);
     let last = pieces.len().saturating_sub(1);
@@ -377,7 +428,9 @@ async fn deliver(fd: &AsyncFd<Descriptor>, received: &Received) {
             end: received.end && at == last,
             ..Header::new(Kind::Data)
         };
-        send(fd, &header, piece).await;
+        if send(fd, &header, piece).await {
+            link.unread.fetch_add(1, Ordering::AcqRel);
+        }
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::ffi::c_int;
 
+/// Not an error number of C: the call found nothing and may wait.
+pub(crate) const WAIT: c_int = -1;
+
 /// Result of a call that failed with this error number.
 pub(crate) type Errno<T> = Result<T, c_int>;
 

@@ -1,10 +1,12 @@
 //! The functions of the C library that this library replaces. Each passes calls on other
-//! descriptors on, and returns EIO instead of unwinding into the program.
+//! descriptors on, and returns EIO instead of panicking in the program.
+//!
+//! They may unwind nevertheless: pthread_cancel unwinds through a thread that waits.
 
 // They are public to the dynamic linker.
 #![allow(unreachable_pub)]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_ulong, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -12,14 +14,28 @@ use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, 
 
 use crate::errno::{self, Errno};
 use crate::socket::{self, Sock};
-use crate::{abi, address, calls, data, options, process, real};
+use crate::{abi, address, calls, data, options, private, process, real};
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+/// Result of a call that found nothing and may wait.
+const WAIT: isize = isize::MIN;
 
 /// Runs a call on an SCTP socket, and converts its result to C's. errno keeps its value if the call
-/// succeeds.
+/// succeeds. pthread_cancel does not take effect meanwhile.
 fn call(work: impl FnOnce() -> Errno<isize>) -> isize {
+    const PTHREAD_CANCEL_DISABLE: c_int = 1;
     let before = errno::get();
+    let mut cancellation = 0;
+    // SAFETY: the pointers are null or valid.
+    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut cancellation) };
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(libc::EIO));
+    // SAFETY: as above.
+    unsafe { pthread_setcancelstate(cancellation, std::ptr::null_mut()) };
     match result {
+        Err(errno::WAIT) => WAIT,
         Ok(value) => {
             errno::set(before);
             value
@@ -39,20 +55,24 @@ fn find(fd: c_int) -> Option<Arc<Sock>> {
     catch_unwind(|| socket::find(fd)).ok().flatten()
 }
 
-/// Runs `work` with the SCTP socket of a descriptor, and `other` if it is none.
-fn on(
-    fd: c_int,
-    other: impl FnOnce() -> isize,
-    work: impl FnOnce(&Arc<Sock>) -> Errno<isize>,
-) -> isize {
-    match find(fd) {
-        Some(sock) => {
-            let result = call(|| work(&sock));
-            socket::release(sock);
-            result
-        }
-        None => other(),
-    }
+/// Runs `work` with the SCTP socket of a descriptor.
+fn on(fd: c_int, work: impl FnOnce(&Arc<Sock>) -> Errno<isize>) -> isize {
+    // Another thread has closed it since the caller has looked.
+    let Some(sock) = find(fd) else { return call(|| Err(libc::EBADF)) };
+    let result = call(|| work(&sock));
+    socket::release(sock);
+    result
+}
+
+/// Waits until a descriptor is readable. False if the call must return the error in errno.
+///
+/// pthread_cancel ends the thread in here: it unwinds through this frame and those of the hooks,
+/// which own nothing at this moment.
+fn wait_readable(fd: c_int) -> bool {
+    let mut byte = 0u8;
+    // SAFETY: the buffer has room for one byte.
+    let seen = unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_PEEK) };
+    seen >= 0 || errno::get() == libc::ECONNRESET
 }
 
 fn done(result: Errno<()>) -> Errno<isize> {
@@ -68,17 +88,24 @@ macro_rules! hooks {
         ///
         /// As for that function.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($fd: c_int $(, $arg: $ty)*) -> $ret {
-            on(
-                $fd,
+        pub unsafe extern "C-unwind" fn $name($fd: c_int $(, $arg: $ty)*) -> $ret {
+            if !socket::is_ours($fd) {
                 // SAFETY: the caller fulfils the contract of the C library's function.
-                || unsafe { real::$name($fd $(, $arg)*) as isize },
+                return unsafe { real::$name($fd $(, $arg)*) };
+            }
+            loop {
                 // SAFETY: as above.
-                |$sock| {
+                let result = on($fd, |$sock| {
                     #[allow(unused_unsafe)]
                     unsafe { $body }
-                },
-            ) as $ret
+                });
+                if result != WAIT {
+                    return result as $ret;
+                }
+                if !wait_readable($fd) {
+                    return -1;
+                }
+            }
         }
     )* };
 }
@@ -97,6 +124,13 @@ hooks! {
         done(address::read(to, length).and_then(|to| {
             calls::connect_to(fd, sock, &[to], socket::is_nonblocking(fd, 0))
         }))
+    };
+    ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int, sock => match request {
+        libc::FIONREAD => calls::next_size(fd, sock).map(|size| {
+            (argument as *mut c_int).write_unaligned(size);
+            0
+        }),
+        _ => errno::check(real::ioctl(fd, request, argument) as isize).map(|value| value as isize),
     };
     shutdown(fd: c_int, how: c_int) -> c_int, sock => done(calls::shutdown(fd, sock, how));
     getsockname(fd: c_int, to: *mut sockaddr, length: *mut socklen_t) -> c_int, sock => {
@@ -161,9 +195,8 @@ hooks! {
         let mut flags = flags;
         each(messages, count, |one| {
             let size = data::receive(fd, sock, &mut one.msg_hdr, flags & !libc::MSG_WAITFORONE)?;
-            if flags & libc::MSG_WAITFORONE != 0 {
-                flags |= libc::MSG_DONTWAIT;
-            }
+            // Linux waits for all of them; fewer are allowed, too, and lose none to a signal.
+            flags |= libc::MSG_DONTWAIT;
             if size == 0 { Err(0) } else { Ok(size) }
         })
     };
@@ -276,6 +309,10 @@ unsafe fn get_option(
     if value.is_null() || length.is_null() {
         return Err(libc::EFAULT);
     }
+    // SAFETY: by the contract of this function.
+    if unsafe { *length } as c_int <= -1 {
+        return Err(libc::EINVAL);
+    }
     // SAFETY: by the contract of this function. Options with input read what the program has
     // written there.
     let found = unsafe {
@@ -315,6 +352,9 @@ unsafe fn set_option(
     if value.is_null() {
         return Err(libc::EFAULT);
     }
+    if length as c_int <= -1 {
+        return Err(libc::EINVAL);
+    }
     // SAFETY: by the contract of this function.
     let bytes = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), length as usize) };
     if level == abi::IPPROTO_SCTP {
@@ -331,6 +371,10 @@ unsafe fn set_option(
 /// Replaces socket(2): one of SCTP becomes polypath's.
 #[unsafe(no_mangle)]
 pub extern "C" fn socket(family: c_int, kind: c_int, protocol: c_int) -> c_int {
+    if private::is_inside() {
+        // SAFETY: the function takes no pointer.
+        return keep(private::raised(unsafe { real::socket(family, kind, protocol) }));
+    }
     let internet = family == libc::AF_INET || family == libc::AF_INET6;
     let ours = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&(kind & 0xf));
     if internet && ours && protocol == abi::IPPROTO_SCTP {
@@ -343,10 +387,60 @@ pub extern "C" fn socket(family: c_int, kind: c_int, protocol: c_int) -> c_int {
     unsafe { real::socket(family, kind, protocol) }
 }
 
-/// Replaces close(2).
+/// Marks a descriptor as the engine's.
+fn keep(fd: c_int) -> c_int {
+    private::mark(fd);
+    fd
+}
+
+/// Replaces epoll_create1(2), for the engine.
 #[unsafe(no_mangle)]
-pub extern "C" fn close(fd: c_int) -> c_int {
+pub extern "C" fn epoll_create1(flags: c_int) -> c_int {
+    // SAFETY: the function takes no pointer.
+    let fd = unsafe { real::epoll_create1(flags) };
+    if private::is_inside() { keep(private::raised(fd)) } else { fd }
+}
+
+/// Replaces eventfd(2), for the engine.
+#[unsafe(no_mangle)]
+pub extern "C" fn eventfd(value: u32, flags: c_int) -> c_int {
+    // SAFETY: the function takes no pointer.
+    let fd = unsafe { real::eventfd(value, flags) };
+    if private::is_inside() { keep(private::raised(fd)) } else { fd }
+}
+
+/// Replaces socketpair(2), for the engine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn socketpair(
+    domain: c_int,
+    kind: c_int,
+    protocol: c_int,
+    ends: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller fulfils the contract of the C library's function.
+    unsafe {
+        let made = real::socketpair(domain, kind, protocol, ends);
+        if made == 0 && private::is_inside() {
+            let raised = [private::raised(*ends), private::raised(*ends.add(1))];
+            private::share(raised);
+            ends.cast::<[c_int; 2]>().write(raised);
+        }
+        made
+    }
+}
+
+/// Replaces close(2). The program cannot close the engine's descriptors.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn close(fd: c_int) -> c_int {
+    if private::is_marked(fd) && !socket::is_borrowed() {
+        if !private::is_inside() {
+            errno::set(libc::EBADF);
+            return -1;
+        }
+        private::unmark(fd);
+    }
     if socket::is_ours(fd)
+        && !socket::is_borrowed()
         && let Ok(Some(closed)) = catch_unwind(|| calls::close(fd))
     {
         return closed;
@@ -359,22 +453,49 @@ pub extern "C" fn close(fd: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
     const CLOSE_RANGE_CLOEXEC: c_int = 4;
-    if flags & CLOSE_RANGE_CLOEXEC == 0 {
-        let _ = catch_unwind(|| {
-            let inside = |fd: &c_int| (i64::from(first)..=i64::from(last)).contains(&(*fd).into());
-            socket::descriptors().into_iter().filter(inside).for_each(|fd| {
-                calls::close(fd);
-            });
-        });
+    if flags & CLOSE_RANGE_CLOEXEC != 0 || first > last || socket::is_borrowed() {
+        // SAFETY: the caller owns the descriptors.
+        return unsafe { real::close_range(first, last, flags) };
     }
-    // SAFETY: the caller owns the descriptors.
-    unsafe { real::close_range(first, last, flags) }
+    let _ = catch_unwind(|| {
+        let inside = |fd: &c_int| (i64::from(first)..=i64::from(last)).contains(&(*fd).into());
+        socket::descriptors().into_iter().filter(inside).for_each(|fd| {
+            calls::close(fd);
+        });
+    });
+    // Around the engine's descriptors.
+    let mut result = 0;
+    let mut from = first;
+    for fd in private::marked().filter(|fd| (first..=last).contains(fd)).chain([u32::MAX]) {
+        let to = last.min(fd.saturating_sub(1));
+        if from <= to {
+            // SAFETY: the caller owns the descriptors.
+            result |= unsafe { real::close_range(from, to, flags) };
+        }
+        from = fd.saturating_add(1);
+    }
+    if last == u32::MAX && from <= last {
+        // SAFETY: as above.
+        result |= unsafe { real::close_range(from, last, flags) };
+    }
+    result
+}
+
+/// Replaces closefrom(3).
+#[unsafe(no_mangle)]
+pub extern "C" fn closefrom(first: c_int) {
+    if socket::is_borrowed() {
+        // SAFETY: the caller owns the descriptors.
+        unsafe { real::closefrom(first) };
+    } else {
+        close_range(first.max(0).unsigned_abs(), u32::MAX, 0);
+    }
 }
 
 /// Replaces dup(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn dup(fd: c_int) -> c_int {
-    let sock = find(fd);
+    let sock = duplicable(fd);
     // SAFETY: the function takes no pointer.
     let new = unsafe { real::dup(fd) };
     let _ = catch_unwind(AssertUnwindSafe(|| calls::duplicated(sock, new)));
@@ -395,13 +516,29 @@ pub extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
     replace(from, to, || unsafe { real::dup3(from, to, flags) })
 }
 
+/// The SCTP socket of a descriptor that is about to be duplicated, unless a child of vfork does so:
+/// the table is its parent's.
+fn duplicable(fd: c_int) -> Option<Arc<Sock>> {
+    if socket::is_ours(fd) && socket::is_borrowed() { None } else { find(fd) }
+}
+
 fn replace(from: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
+    if socket::is_borrowed() {
+        return real();
+    }
     let sock = find(from);
+    if from != to
+        && let Some(old) = find(to)
+    {
+        let _ = catch_unwind(AssertUnwindSafe(|| calls::leave(&old, socket::is_only(to, &old))));
+        socket::release(old);
+    }
     let new = real();
     if new >= 0 && from != to {
         let _ = catch_unwind(AssertUnwindSafe(|| {
             // The call has closed the descriptor's old socket.
             if let Some((old, _)) = socket::remove(to) {
+                old.link.left.notify_one();
                 socket::release(old);
             }
             calls::duplicated(sock, new);
@@ -413,14 +550,14 @@ fn replace(from: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
 /// Replaces fcntl(2), which is variadic: on Linux's 64-bit ABIs the third argument of a variadic
 /// call is passed as that of any other call, and an absent one is not looked at.
 #[unsafe(no_mangle)]
-pub extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+pub extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
     // SAFETY: the caller fulfils the contract of the command.
     duplicating(fd, command, || unsafe { real::fcntl(fd, command, argument) })
 }
 
 /// As [`fcntl`].
 #[unsafe(no_mangle)]
-pub extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+pub extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
     // SAFETY: the caller fulfils the contract of the command.
     duplicating(fd, command, || unsafe { real::fcntl64(fd, command, argument) })
 }
@@ -429,15 +566,18 @@ fn duplicating(fd: c_int, command: c_int, real: impl FnOnce() -> c_int) -> c_int
     if command != libc::F_DUPFD && command != libc::F_DUPFD_CLOEXEC {
         return real();
     }
-    let sock = find(fd);
+    let sock = duplicable(fd);
     let new = real();
+    if private::is_inside() {
+        return keep(new);
+    }
     let _ = catch_unwind(AssertUnwindSafe(|| calls::duplicated(sock, new)));
     new
 }
 
 /// Replaces sendfile(2): EINVAL on SCTP sockets, after which programs copy instead.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendfile(
+pub unsafe extern "C-unwind" fn sendfile(
     out: c_int,
     from: c_int,
     offset: *mut off_t,
@@ -452,7 +592,7 @@ pub unsafe extern "C" fn sendfile(
 
 /// As [`sendfile`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendfile64(
+pub unsafe extern "C-unwind" fn sendfile64(
     out: c_int,
     from: c_int,
     offset: *mut off_t,
@@ -467,7 +607,7 @@ pub unsafe extern "C" fn sendfile64(
 
 /// Replaces splice(2): not on SCTP sockets.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn splice(
+pub unsafe extern "C-unwind" fn splice(
     from: c_int,
     from_offset: *mut i64,
     to: c_int,
@@ -484,7 +624,7 @@ pub unsafe extern "C" fn splice(
 
 /// The fortified read(2) of programs built with _FORTIFY_SOURCE.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __read_chk(
+pub unsafe extern "C-unwind" fn __read_chk(
     fd: c_int,
     buffer: *mut c_void,
     count: size_t,
@@ -496,7 +636,7 @@ pub unsafe extern "C" fn __read_chk(
 
 /// The fortified recv(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __recv_chk(
+pub unsafe extern "C-unwind" fn __recv_chk(
     fd: c_int,
     buffer: *mut c_void,
     count: size_t,
@@ -509,7 +649,7 @@ pub unsafe extern "C" fn __recv_chk(
 
 /// The fortified recvfrom(2).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn __recvfrom_chk(
+pub unsafe extern "C-unwind" fn __recvfrom_chk(
     fd: c_int,
     buffer: *mut c_void,
     count: size_t,

@@ -45,6 +45,7 @@ mod frame;
 mod hooks;
 mod notify;
 mod options;
+mod private;
 mod process;
 mod real;
 mod report;

@@ -6,8 +6,14 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::socket::Frozen;
-use crate::{calls, end, engine, real, report, socket};
+use crate::{calls, engine, private, real, report, socket};
+
+/// Locks held during a fork.
+struct Frozen {
+    table: socket::Frozen,
+    engine: engine::Frozen,
+    _report: std::sync::MutexGuard<'static, std::collections::BTreeMap<String, u64>>,
+}
 
 /// Time that the end of the program waits for its associations.
 const LINGER: Duration = Duration::from_secs(5);
@@ -21,6 +27,7 @@ thread_local! {
 pub(crate) fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        socket::set_process();
         // SAFETY: the handlers are functions of this library, which is never unloaded.
         unsafe {
             libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
@@ -31,7 +38,9 @@ pub(crate) fn register() {
 
 extern "C" fn before_fork() {
     let _ = std::panic::catch_unwind(|| {
-        FROZEN.with(|frozen| *frozen.borrow_mut() = Some(socket::freeze()));
+        let all =
+            Frozen { table: socket::freeze(), engine: engine::freeze(), _report: report::freeze() };
+        FROZEN.with(|frozen| *frozen.borrow_mut() = Some(all));
     });
 }
 
@@ -40,8 +49,14 @@ extern "C" fn after_fork() {
 }
 
 extern "C" fn in_child() {
-    after_fork();
-    let _ = std::panic::catch_unwind(end::close_all_in_child);
+    let _ = std::panic::catch_unwind(|| {
+        socket::set_process();
+        if let Some(mut frozen) = FROZEN.with(|frozen| frozen.borrow_mut().take()) {
+            socket::inherit(&mut frozen.table);
+            engine::forget_arrived(&mut frozen.engine);
+        }
+        private::close_all_in_child();
+    });
 }
 
 extern "C" fn at_exit() {
@@ -51,7 +66,11 @@ extern "C" fn at_exit() {
 /// Closes the sockets, waits until their associations are over, and prints the report.
 pub(crate) fn finish() {
     static DONE: AtomicBool = AtomicBool::new(false);
-    if DONE.swap(true, Ordering::AcqRel) || !engine::is_running() {
+    if socket::is_borrowed()
+        || DONE.swap(true, Ordering::AcqRel)
+        || !engine::is_running()
+        || !socket::is_quiet()
+    {
         return;
     }
     for fd in socket::descriptors() {

@@ -1,6 +1,6 @@
 //! The C library's own functions, which the functions of this library replace.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_int, c_ulong, c_void};
 use std::mem::{size_of, transmute_copy};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -46,7 +46,8 @@ macro_rules! real {
                     Err(_) => unreachable!(),
                 },
             );
-            type Function = unsafe extern "C" fn($($ty),*) -> $ret;
+            // pthread_cancel unwinds through calls that wait.
+            type Function = unsafe extern "C-unwind" fn($($ty),*) -> $ret;
             const { assert!(size_of::<Function>() == size_of::<*mut c_void>()) };
             let found = SYMBOL.get();
             if found.is_null() {
@@ -62,6 +63,10 @@ macro_rules! real {
 
 real! {
     socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
+    socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int;
+    epoll_create1(flags: c_int) -> c_int;
+    eventfd(value: u32, flags: c_int) -> c_int;
+    ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int;
     bind(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int;
     listen(fd: c_int, backlog: c_int) -> c_int;
     accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int;
@@ -69,6 +74,7 @@ real! {
     connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int;
     shutdown(fd: c_int, how: c_int) -> c_int;
     close(fd: c_int) -> c_int;
+    closefrom(first: c_int) -> c_int;
     close_range(first: u32, last: u32, flags: c_int) -> c_int;
     dup(fd: c_int) -> c_int;
     dup2(from: c_int, to: c_int) -> c_int;

@@ -1,9 +1,14 @@
 //! Counts the program's requests that polypath does not support.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static MISSED: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
+
+/// The lock, which a thread of the program may hold at the moment of a fork.
+pub(crate) fn freeze() -> MutexGuard<'static, BTreeMap<String, u64>> {
+    MISSED.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Counts a request.
 pub(crate) fn missed(request: impl Into<String>) {

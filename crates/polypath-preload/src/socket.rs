@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering,
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use polypath::{Association, Endpoint};
+use tokio::sync::Notify;
 
 use crate::end::End;
 use crate::errno::Errno;
@@ -34,6 +37,10 @@ pub(crate) struct Link {
     error: AtomicI32,
     /// Abort instead of a graceful shutdown when the program closes the socket.
     pub(crate) abort: AtomicBool,
+    /// Notified when the program has closed a descriptor of the socket.
+    pub(crate) left: Notify,
+    /// Messages that the program has not read, of those sent to its end of the pair.
+    pub(crate) unread: AtomicI64,
     /// Bit for each type of notification that the program has subscribed to.
     pub(crate) events: AtomicU32,
     /// Number of outgoing streams.
@@ -55,11 +62,27 @@ impl Link {
             phase: AtomicU8::new(Phase::Idle as u8),
             error: AtomicI32::new(0),
             abort: AtomicBool::new(false),
+            left: Notify::new(),
+            unread: AtomicI64::new(0),
             events: AtomicU32::new(events),
             streams: AtomicU32::new(0),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             association: Mutex::new(None),
             peer: Mutex::new(None),
+        }
+    }
+
+    /// The link of a socket of the parent in a child of fork: with what the program knows, and
+    /// without the association. Other threads may have held locks, so this one takes none.
+    fn for_child(&self) -> Self {
+        let copy = |number: &AtomicU32| AtomicU32::new(number.load(Ordering::Acquire));
+        Self {
+            phase: AtomicU8::new(self.phase.load(Ordering::Acquire)),
+            events: copy(&self.events),
+            streams: copy(&self.streams),
+            id: self.id,
+            peer: Mutex::new(self.peer.try_lock().map_or(None, |peer| *peer)),
+            ..Self::new(0)
         }
     }
 
@@ -114,7 +137,7 @@ pub(crate) struct Pending {
 }
 
 /// What the program has requested.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Names {
     /// Local addresses; empty for the wildcard.
     pub(crate) addresses: Vec<IpAddr>,
@@ -144,6 +167,25 @@ impl Sock {
     /// Whether the engine runs in this process: it does not after fork.
     pub(crate) fn is_local(&self) -> bool {
         self.process == std::process::id()
+    }
+
+    /// The socket in a child of fork, see [`Link::for_child`].
+    fn for_child(&self) -> Self {
+        let names = self.names.try_lock().map(|names| Names {
+            addresses: names.addresses.clone(),
+            port: names.port,
+            bound: names.bound,
+            endpoint: None,
+        });
+        Self {
+            family: self.family,
+            link: Arc::new(self.link.for_child()),
+            names: Mutex::new(names.unwrap_or_default()),
+            options: Mutex::new(self.options.try_lock().map(|kept| *kept).unwrap_or_default()),
+            reading: Mutex::default(),
+            engine_end: Mutex::default(),
+            process: self.process,
+        }
     }
 
     /// The association of a connected socket.
@@ -219,6 +261,11 @@ pub(crate) fn remove(fd: c_int) -> Option<(Arc<Sock>, bool)> {
     Some((sock, last))
 }
 
+/// Whether no other descriptor of this process has the socket.
+pub(crate) fn is_only(fd: c_int, sock: &Arc<Sock>) -> bool {
+    !lock(&TABLE).iter().any(|(other, known)| *other != fd && Arc::ptr_eq(known, sock))
+}
+
 /// Drops a socket. After fork, a socket of the parent is leaked instead: its association belongs to
 /// the parent's engine, whose locks another thread may have held at the moment of the fork.
 pub(crate) fn release(sock: Arc<Sock>) {
@@ -232,12 +279,48 @@ pub(crate) fn descriptors() -> Vec<c_int> {
     lock(&TABLE).keys().copied().collect()
 }
 
-/// Locks everything that a thread of the program may hold at the moment of a fork, and unlocks it
-/// in both processes.
-pub(crate) struct Frozen {
-    _table: MutexGuard<'static, BTreeMap<c_int, Arc<Sock>>>,
+/// Whether no thread is in the middle of a change, tried for a while: a signal handler that ends
+/// the program may have interrupted one, which then never ends.
+// A thread of the program waits, not one of the runtime.
+#[allow(clippy::disallowed_methods)]
+pub(crate) fn is_quiet() -> bool {
+    (0..100).any(|_| {
+        let quiet = TABLE.try_lock().is_ok();
+        if !quiet {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        quiet
+    })
 }
 
+/// Locks that a thread of the program may hold at the moment of a fork.
+pub(crate) type Frozen = MutexGuard<'static, BTreeMap<c_int, Arc<Sock>>>;
+
 pub(crate) fn freeze() -> Frozen {
-    Frozen { _table: lock(&TABLE) }
+    lock(&TABLE)
+}
+
+/// Replaces the sockets of the parent in a child of fork.
+pub(crate) fn inherit(table: &mut Frozen) {
+    let mut copies: Vec<(*const Sock, Arc<Sock>)> = Vec::new();
+    for sock in table.values_mut() {
+        let known = copies.iter().find(|(old, _)| *old == Arc::as_ptr(sock));
+        let copy = known.map_or_else(|| Arc::new(sock.for_child()), |(_, copy)| copy.clone());
+        copies.push((Arc::as_ptr(sock), copy.clone()));
+        // The parent's engine has the association.
+        std::mem::forget(std::mem::replace(sock, copy));
+    }
+}
+
+/// The process that the table belongs to.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+pub(crate) fn set_process() {
+    PROCESS.store(std::process::id(), Ordering::Release);
+}
+
+/// Whether the calling process shares the memory of the one that the table belongs to: a child of
+/// vfork, which has its own descriptors.
+pub(crate) fn is_borrowed() -> bool {
+    PROCESS.load(Ordering::Acquire) != std::process::id()
 }

@@ -1,0 +1,121 @@
+//! The engine's descriptors, which the program does not know.
+//!
+//! They have numbers above those that the program had at its disposal, and the program cannot close
+//! them: it may close every number up to a limit.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+use crate::real;
+
+/// Numbers that the bit map covers.
+const DESCRIPTORS: u64 = 1 << 16;
+
+/// A bit for each descriptor: whether it is the engine's.
+static PRIVATE: [AtomicU64; DESCRIPTORS as usize / 64] =
+    [const { AtomicU64::new(0) }; DESCRIPTORS as usize / 64];
+
+/// The smallest number of an engine's descriptor.
+static BASE: AtomicI32 = AtomicI32::new(0);
+
+/// The engine's descriptors that children of fork keep: tokio's, which it makes once.
+static SHARED: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
+
+pub(crate) fn share(fds: [c_int; 2]) {
+    for (shared, fd) in SHARED.iter().zip(fds) {
+        shared.store(fd, Ordering::Release);
+    }
+}
+
+thread_local! {
+    /// Descriptors that this thread opens or closes are the engine's.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work`, whose descriptors are the engine's.
+pub(crate) fn inside<R>(work: impl FnOnce() -> R) -> R {
+    let before = INSIDE.replace(true);
+    let result = work();
+    INSIDE.set(before);
+    result
+}
+
+/// Whether descriptors that this thread opens or closes are the engine's.
+pub(crate) fn is_inside() -> bool {
+    INSIDE.get()
+}
+
+fn bit(fd: c_int) -> Option<(&'static AtomicU64, u64)> {
+    let fd = usize::try_from(fd).ok()?;
+    Some((PRIVATE.get(fd / 64)?, 1 << (fd % 64)))
+}
+
+pub(crate) fn mark(fd: c_int) {
+    if let Some((word, bit)) = bit(fd) {
+        word.fetch_or(bit, Ordering::AcqRel);
+    }
+}
+
+pub(crate) fn unmark(fd: c_int) {
+    if let Some((word, bit)) = bit(fd) {
+        word.fetch_and(!bit, Ordering::AcqRel);
+    }
+}
+
+pub(crate) fn is_marked(fd: c_int) -> bool {
+    let is_shared = || SHARED.iter().any(|shared| shared.load(Ordering::Acquire) == fd);
+    bit(fd).is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0) || is_shared()
+}
+
+/// All of the engine's descriptors, in order.
+pub(crate) fn marked() -> impl Iterator<Item = u32> {
+    (0..DESCRIPTORS as u32).filter(|fd| is_marked(*fd as c_int))
+}
+
+/// Raises the limit of descriptors as far as the system permits. The numbers up to the old limit
+/// stay the program's.
+pub(crate) fn reserve() {
+    // SAFETY: the structure is valid during the calls.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
+            return;
+        }
+        let old = limit.rlim_cur;
+        limit.rlim_cur = limit.rlim_max.min(DESCRIPTORS);
+        if limit.rlim_cur > old && libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) == 0 {
+            BASE.store(old as c_int, Ordering::Release);
+        }
+    }
+}
+
+/// Gives a new descriptor a number of the engine's, or keeps it if there is none.
+pub(crate) fn raised(fd: c_int) -> c_int {
+    let base = BASE.load(Ordering::Acquire);
+    if base == 0 || fd < 0 || fd >= base {
+        return fd;
+    }
+    // SAFETY: the caller owns the descriptor; the calls take no pointer.
+    unsafe {
+        match real::fcntl(fd, libc::F_DUPFD_CLOEXEC, base as usize) {
+            ..0 => fd,
+            new => {
+                real::close(fd);
+                new
+            }
+        }
+    }
+}
+
+/// Closes the copies in a child of fork, in which no engine uses them. Otherwise the ends of pairs
+/// would not report the end of the parent, and its UDP ports would stay in use.
+pub(crate) fn close_all_in_child() {
+    for (at, word) in PRIVATE.iter().enumerate() {
+        let bits = word.swap(0, Ordering::AcqRel);
+        for bit in (0..64).filter(|bit| bits >> bit & 1 != 0) {
+            // SAFETY: the objects that own the descriptors are leaked in this process.
+            unsafe { real::close((at * 64 + bit) as c_int) };
+        }
+    }
+}
