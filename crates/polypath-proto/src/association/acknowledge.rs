@@ -57,8 +57,9 @@ impl Sender<'_> {
         self.procedures.acknowledge(self, now, cumulative, None, None);
     }
 
-    /// Processes the acknowledgements of a SACK, or, without one, of a SHUTDOWN. `packets` is the
-    /// number of packets with DATA that the SACK answers, if it reports that.
+    /// Processes the acknowledgements of a SACK, or, without one, of a SHUTDOWN: [`Sending::apply`]
+    /// finds the facts, and the decisions read its report. `packets` is the number of packets with
+    /// DATA that the SACK answers, if it reports that.
     pub(super) fn acknowledge(
         &mut self,
         now: Time,
@@ -94,6 +95,20 @@ impl Sender<'_> {
         // 7.2.1 and 7.2.2 MUST be applied first."
         self.update_windows(now, &view, &report.paths);
         self.count_missing_reports(now, &view);
+        self.credit_paths(now, &report, dormant);
+        if self.sending.loss.watches_time() {
+            self.recover_in_time(now, &report);
+        }
+        self.note_answers(now, &report);
+        self.sending.sack.report = report;
+        self.tune_send_buffer();
+        self.sending.report_room(self.events);
+        self.sending.report_drained(was_done, self.events);
+    }
+
+    /// Updates T3-rtx, error counts and bursts of the paths after a SACK; `dormant` if every path was
+    /// inactive before it.
+    fn credit_paths(&mut self, now: Time, report: &SackReport, dormant: bool) {
         for (path, t) in self.paths.ids().zip(&report.paths) {
             self.update_t3(now, path);
             if t.earliest {
@@ -117,14 +132,6 @@ impl Sender<'_> {
             let limited = report.fast_retransmitted;
             self.sending.burst.acknowledged(rule, p, t.in_flight_before, limited);
         }
-        if self.sending.loss.watches_time() {
-            self.recover_in_time(now, &report);
-        }
-        self.note_answers(now, &report);
-        self.sending.sack.report = report;
-        self.tune_send_buffer();
-        self.sending.report_room(self.events);
-        self.sending.report_drained(was_done, self.events);
     }
 
     /// Shows the chunks of a SACK to the rule for windows, as far as it asks for them.

@@ -229,11 +229,9 @@ impl Association {
         self.paths.set_primary(now, path, &mut self.events);
         self.push_cookie_ack(now, from);
         self.state = State::Established;
-        {
-            let mut s = sender!(self);
-            s.procedures.start_path_management(&mut s, now, true);
-        }
-        sender!(self).start_mtu_searches(now);
+        let mut s = sender!(self);
+        s.procedures.start_path_management(&mut s, now, true);
+        s.start_mtu_searches(now);
         if self.shutdown_requested {
             self.begin_shutdown(now);
         }

@@ -359,7 +359,7 @@ impl SenderProcedures for Ns2 {
 
     fn on_chunk_sent(&self, s: &mut Sender<'_>, now: Time, path: PathId, _: Tsn, _: u32) {
         if s.paths[path].t3().is_none() {
-            s.side.own().start_t3(&mut s.paths, now, path);
+            s.side.own().start_t3(s.paths, now, path);
         }
     }
 
