@@ -712,11 +712,8 @@ impl Endpoint {
         // A closed association keeps its tag until its last packets have been sent: otherwise the
         // reply to an out of the blue packet, an ABORT without a cause, would overtake the ABORT
         // with the reason.
-        let tag = if a.is_closed() && !a.has_pending_control() {
-            VerificationTag(0)
-        } else {
-            a.local_tag()
-        };
+        let tag =
+            if a.is_closed() && !a.has_control() { VerificationTag(0) } else { a.local_tag() };
         if entry.tag != tag {
             self.by_tag.remove(&entry.tag.0);
             entry.tag = tag;
@@ -780,10 +777,7 @@ impl Endpoint {
                 }
                 entry.timeout = timeout;
             }
-            if entry.released
-                && entry.association.is_closed()
-                && !entry.association.has_pending_control()
-            {
+            if entry.released && entry.association.is_closed() && !entry.association.has_control() {
                 self.remove(id);
             }
         }

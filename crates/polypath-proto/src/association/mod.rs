@@ -327,7 +327,7 @@ impl Association {
     }
 
     /// Whether something is still to be sent: an ABORT, a SHUTDOWN COMPLETE.
-    pub(crate) fn has_pending_control(&self) -> bool {
+    pub(crate) fn has_control(&self) -> bool {
         !self.outbox.is_idle()
     }
 }
