@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::Sender;
 use crate::event::Event;
 use crate::ids::PathId;
+use crate::outbox::Control;
 use crate::path::{Path, PathState};
 use crate::policy::congestion::NewPath;
 use crate::policy::failover::PathErrorKind;
@@ -201,7 +202,7 @@ impl Sender<'_> {
         if error == PathErrorKind::DataTimeout {
             self.verify_others(now);
         }
-        if self.paths.exceed(self.config.association_max_retrans()) {
+        if self.gives_up() {
             return;
         }
         self.paths.apply_failover(now, path, error, self.events);
@@ -210,7 +211,19 @@ impl Sender<'_> {
     /// Counts an error of the association alone (RFC 9260 8.1).
     pub(super) fn count_association_error(&mut self) {
         self.paths.count_association_error();
-        self.paths.exceed(self.config.association_max_retrans());
+        self.gives_up();
+    }
+
+    /// True if the error count of the association has exceeded Association.Max.Retrans: an ABORT
+    /// replaces all chunks that wait, and the association ends after the current event (RFC 9260
+    /// 8.1).
+    fn gives_up(&mut self) -> bool {
+        let over = self.paths.exceed(self.config.association_max_retrans());
+        if over {
+            self.outbox.clear();
+            self.outbox.push(self.paths.for_control(), Control::Abort(None));
+        }
+        over
     }
 
     /// The path for a packet meant for `path`: another one if that is removed or must not be used.

@@ -52,9 +52,9 @@ impl Association {
     }
 
     /// Ends the association if its error count has exceeded Association.Max.Retrans (RFC 9260 8.1).
+    /// The ABORT has been queued.
     pub(super) fn end_if_unreachable(&mut self) {
-        if self.paths.are_unreachable() && !self.is_closed() {
-            self.send_abort(None);
+        if self.paths.are_unreachable() {
             self.become_closed(CloseReason::PeerUnreachable);
         }
     }
