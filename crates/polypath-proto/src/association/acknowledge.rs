@@ -77,6 +77,11 @@ impl Sender<'_> {
             self.paths[reneged.path].start_t3(now);
         }
         self.sample_round_trips(now, &report.acked);
+        for p in self.paths.iter_mut() {
+            let id = p.id();
+            let here = report.acked.iter().filter(|chunk| chunk.path == id);
+            p.marks.acknowledged(here.map(|chunk| (chunk.tsn, chunk.transmissions)));
+        }
         let view = report.view();
         if view.highest_newly_acked.is_some() {
             // RFC 9260 8.1: any DATA chunk acknowledged.
