@@ -180,12 +180,12 @@ fn a_cookie_echo_with_data_is_not_capable() {
     let setup = Setup { configs: [Config::modern(), Config::modern()], ..Setup::default() };
     let mut net = setup.build();
     net.connect(0);
-    net.send(0, 0, payload(1, 5_000)).unwrap();
+    net.send(0, 0, payload(1, 4_000)).unwrap();
     net.run(S(1));
     let (first, rest): (Vec<_>, Vec<_>) =
         net.sent_with(0, "DATA").into_iter().partition(|p| p.has("COOKIE ECHO"));
     assert_eq!((first.len(), first[0].ecn), (1, Ecn::NotEct));
-    assert!(!rest.is_empty() && rest.iter().all(|p| p.ecn == Ecn::Ect0));
+    assert!(!rest.is_empty() && rest.iter().all(|p| p.ecn == Ecn::Ect0), "{}", net.tail(20));
 }
 
 /// A peer that reports a mark on a TSN never sent, repeats an ECNE, or sends a CWR without an ECNE
