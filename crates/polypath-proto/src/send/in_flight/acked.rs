@@ -33,6 +33,7 @@ impl InFlight {
                 self.resets.pop_front();
             }
             self.abandoned -= usize::from(chunk.is_abandoned());
+            self.numbered -= usize::from(chunk.is_numbered());
             self.first = self.first.next();
             self.first_place += 1;
             each(tsn, chunk, fate);
