@@ -20,6 +20,7 @@ impl Sender<'_> {
     /// acknowledges more.
     pub(super) fn is_overtaken(&self, now: Time, path: PathId, sack: &Sack<'_>) -> bool {
         self.sending.loss.watches_time()
+            && !(self.sending.partial_sacks && sack.is_partial())
             && self.paths[path].srtt().zip(self.sending.last_sack).is_some_and(|(srtt, last)| {
                 let (cumulative, gaps) = (sack.cumulative_tsn_ack, sack.all_gaps());
                 now < last + srtt && self.sending.flight.reports_more_than(cumulative, gaps)

@@ -319,6 +319,7 @@ impl Association {
         self.marks = Marks::default();
         self.paths.iter_mut().for_each(|p| p.marks = crate::path::Marks::default());
         self.sending.stamps = Stamps::default();
+        self.sending.partial_sacks = extensions.contains(Extension::PartialSacks);
         let setup = self.config.setup();
         let agreed = |needs: Needs| needs.extension.is_none_or(|e| extensions.contains(e));
         let (sampling, ack) = (self.config.rtt_sampling(), self.config.ack());

@@ -8,6 +8,7 @@ use super::Association;
 use super::Violation;
 use super::addresses::{AckOutcome, Addresses};
 use super::data::DataSeen;
+use super::ecn::Marks;
 use super::state::State;
 use crate::budget;
 use crate::event::{CloseReason, Event};

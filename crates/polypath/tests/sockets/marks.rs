@@ -14,8 +14,7 @@ async fn joined(encrypted: bool) -> (Endpoint, Endpoint, Association, Associatio
         encryption: encrypted.then(Encryption::default),
         ..options(&["127.0.0.1"], &Config::modern())
     };
-    let server =
-        Endpoint::bind(EndpointOptions { port: PORT, listen: true, ..options() }).unwrap();
+    let server = Endpoint::bind(EndpointOptions { port: PORT, listen: true, ..options() }).unwrap();
     let client = Endpoint::bind(options()).unwrap();
     let relay = Relay::new(client.local_addresses()[0].ip(), server.local_addresses()[0]).await;
     let near = soon(client.connect(ConnectOptions::new(PORT, [relay.address()]))).await.unwrap();
