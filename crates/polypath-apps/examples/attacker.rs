@@ -16,7 +16,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use polypath::{Association, ConnectOptions, Endpoint, EndpointOptions};
-use polypath_apps::consent::greet;
+use polypath_apps::consent::{greeted, hello};
 use polypath_apps::transfer::FILES;
 use polypath_apps::transfer::message::{Begin, Entry, FromSender, Kind, Place, Reply};
 use tokio::time::{Instant, sleep, timeout};
@@ -40,13 +40,13 @@ impl Attacker {
         Ok(timeout(Duration::from_secs(5), connecting).await??)
     }
 
-    async fn hold(&self, count: usize, seconds: f64, hello: bool) -> Result<()> {
+    async fn hold(&self, count: usize, seconds: f64, greets: bool) -> Result<()> {
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         let mut held = Vec::new();
         for _ in 0..count {
             if let Ok(association) = self.connect().await {
-                if hello {
-                    let _ = greet(&association, FILES, false).await;
+                if greets && association.send(hello(FILES, false)).await.is_ok() {
+                    let _ = greeted(&association, FILES).await;
                 }
                 held.push(association);
             }
@@ -81,7 +81,8 @@ impl Attacker {
 
     async fn begin(&self, begin: Begin) -> Result<Association> {
         let association = self.connect().await?;
-        greet(&association, FILES, false).await?.accepted();
+        association.send(hello(FILES, false)).await?;
+        greeted(&association, FILES).await?.accepted();
         association.send(FromSender::Begin(begin).message()).await?;
         Ok(association)
     }

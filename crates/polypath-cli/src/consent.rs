@@ -1,7 +1,7 @@
 //! Consent on the side that connects: proves a code phrase, or decides whether to trust the host.
 
-use polypath::{Association, Endpoint};
-use polypath_apps::consent::{Consent, Phrase, Service, greet};
+use polypath::{Association, Endpoint, Message};
+use polypath_apps::consent::{Consent, Phrase, Service, greeted, hello};
 
 use crate::code;
 use crate::failure::{Failure, one_line};
@@ -29,7 +29,13 @@ impl Credentials {
         Ok(Self { phrase, is_secret, proved: false })
     }
 
-    /// Reaches consent over a new association.
+    /// The message to open an association with.
+    pub(crate) fn hello(&self, service: Service) -> Message {
+        // A phrase that was proved once identifies no host a second time.
+        hello(service, self.phrase.is_some() && (self.is_secret || !self.proved))
+    }
+
+    /// Reaches consent over a new association, which was opened with [`hello`](Self::hello).
     pub(crate) async fn settle(
         &mut self,
         reach: &Reach,
@@ -40,9 +46,7 @@ impl Credentials {
         let peer = reach.host.to_string();
         let failed = |error| reason::ended(&peer, &error);
         let is_known = self.proved || reach.is_known(association)? != Some(false);
-        // A phrase that was proved once identifies no host a second time.
-        let offers = self.phrase.is_some() && (self.is_secret || !self.proved);
-        let greeting = greet(association, service, offers).await.map_err(failed)?;
+        let greeting = greeted(association, service).await.map_err(failed)?;
         let consent = if greeting.needs_proof() {
             let phrase = match &self.phrase {
                 Some(phrase) => phrase.clone(),

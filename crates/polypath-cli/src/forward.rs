@@ -149,7 +149,7 @@ pub(crate) async fn run(args: Args, registry: &Registry) -> Result<(), Failure> 
     let mut credentials = Credentials::new(&args.reach, &args.code)?;
     let (endpoint, association) = tokio::select! {
         failure = interrupt.wait() => return Err(failure),
-        connected = args.reach.connect(config) => connected?,
+        connected = args.reach.connect(config, credentials.hello(FORWARD)) => connected?,
     };
     let result = tokio::select! {
         failure = interrupt.wait() => Err(failure),

@@ -213,7 +213,8 @@ async fn open(
     lines: &mut Vec<Line>,
 ) -> Result<(), Failure> {
     for _ in 0..args.parallel {
-        let (endpoint, association) = args.reach.connect(args.tuning.config(registry)?).await?;
+        let config = args.tuning.config(registry)?;
+        let (endpoint, association) = args.reach.connect(config, credentials.hello(PERF)).await?;
         let settled = credentials.settle(&args.reach, &endpoint, &association, PERF).await;
         let paths = association.paths();
         let load = Arc::default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polypath::{
     Association, CloseReason, Config, ConnectError, ConnectOptions, Encapsulation, Endpoint,
-    EndpointOptions, PathState, Refusal, SystemRoutes, Trust, UDP_PORT,
+    EndpointOptions, Message, PathState, Refusal, SystemRoutes, Trust, UDP_PORT,
 };
 
 use crate::auth_key;
@@ -87,13 +87,19 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl Reach {
-    pub(crate) async fn connect(&self, config: Config) -> Result<(Endpoint, Association), Failure> {
+    /// Opens an association; `first` is sent with the handshake.
+    pub(crate) async fn connect(
+        &self,
+        config: Config,
+        first: Message,
+    ) -> Result<(Endpoint, Association), Failure> {
         let remotes = self.remotes().await?;
         let endpoint = self.bind(&remotes, config)?;
         let udp_port = (!self.raw).then(|| remotes[0].0.port());
         let host = self.host.to_string();
         let options = ConnectOptions { port: self.port, remotes: remotes.clone(), config: None };
-        let error = match tokio::time::timeout(self.patience(), endpoint.connect(options)).await {
+        let connecting = endpoint.connect_with(options, first);
+        let error = match tokio::time::timeout(self.patience(), connecting).await {
             Ok(Ok(association)) => {
                 if let Err(failure) = self.authentication.check(&host, &association) {
                     association.abort(failure.reason());

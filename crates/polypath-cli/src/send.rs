@@ -192,7 +192,7 @@ async fn attempt(
 ) -> Result<(Outcome, Observations), Attempt> {
     let (endpoint, association) = tokio::select! {
         failure = interrupt.wait() => return Err(failure.into()),
-        connected = args.reach.connect(config) => {
+        connected = args.reach.connect(config, credentials.hello(FILES)) => {
             connected.map_err(|failure| Attempt { failure, is_loss: true, seen: None })?
         }
     };

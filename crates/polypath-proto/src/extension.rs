@@ -47,10 +47,12 @@ pub enum Extension {
     Authentication,
     /// ASCONF chunks: addresses can be added and deleted (RFC 5061).
     DynamicAddresses,
+    /// SACKs that leave out gap blocks between others if not all fit.
+    PartialSacks,
 }
 
 impl Extension {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Timestamps,
         Self::RetransmissionFlag,
         Self::PacketCount,
@@ -63,6 +65,7 @@ impl Extension {
         Self::NrSack,
         Self::Authentication,
         Self::DynamicAddresses,
+        Self::PartialSacks,
     ];
 
     /// The extension that `parameter` itself offers.
@@ -71,6 +74,7 @@ impl Extension {
             Parameter::Timestamps => Some(Self::Timestamps),
             Parameter::RetransmissionFlag => Some(Self::RetransmissionFlag),
             Parameter::PacketCount => Some(Self::PacketCount),
+            Parameter::PartialSacks => Some(Self::PartialSacks),
             Parameter::EcnCapable => Some(Self::Ecn),
             Parameter::ZeroChecksumAcceptable(SCTP_OVER_DTLS) => Some(Self::ZeroChecksum),
             Parameter::ForwardTsnSupported => Some(Self::PartialReliability),
@@ -92,6 +96,7 @@ impl Extension {
             Self::Timestamps
             | Self::RetransmissionFlag
             | Self::PacketCount
+            | Self::PartialSacks
             | Self::Ecn
             | Self::ZeroChecksum => &[],
         }
@@ -103,6 +108,7 @@ impl Extension {
             Self::Timestamps => p.timestamps(),
             Self::RetransmissionFlag => p.retransmission_flag(),
             Self::PacketCount => p.packet_count(),
+            Self::PartialSacks => p.partial_sacks(),
             Self::Ecn => p.ecn_capable(),
             Self::ZeroChecksum => p.zero_checksum_acceptable(SCTP_OVER_DTLS),
             Self::PartialReliability => p.forward_tsn_supported(),
@@ -122,6 +128,7 @@ impl Extension {
             Self::Timestamps => TIMESTAMP_LEN,
             Self::RetransmissionFlag
             | Self::PacketCount
+            | Self::PartialSacks
             | Self::StreamReconfiguration
             | Self::Ecn
             | Self::ZeroChecksum

@@ -214,6 +214,8 @@ pub(crate) fn offered(config: &Config, endpoint: &EndpointConfig) -> Extensions 
     needs.into_iter().filter_map(|needs| needs.extension).for_each(|e| all.insert(e));
     for (on, extension) in [
         (config.stream_reconfiguration(), Extension::StreamReconfiguration),
+        // Others count missing reports, which such SACKs would give for chunks that have arrived.
+        (config.loss().make(&config.setup()).watches_time(), Extension::PartialSacks),
         (config.ecn(), Extension::Ecn),
         (endpoint.zero_checksum, Extension::ZeroChecksum),
         (config.partial_reliability(), Extension::PartialReliability),

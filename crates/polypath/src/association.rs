@@ -12,7 +12,7 @@ use polypath_proto::{
 };
 use tokio::sync::broadcast;
 
-use crate::error::{ClosedError, SendError};
+use crate::error::{ClosedError, ConnectError, SendError};
 use crate::events::{self, Events};
 use crate::observed::{self, Path};
 use crate::shared::{Entry, Shared, State, Wakes};
@@ -443,6 +443,15 @@ impl Association {
             entry.closed.clone().map(Err)
         })
         .await
+    }
+
+    /// Waits until the association is established, and returns it.
+    pub(crate) async fn connected(self) -> Result<Self, ConnectError> {
+        self.established().await.map_err(|reason| match self.refused() {
+            Some(why) => ConnectError::Refused(why),
+            None => ConnectError::Closed(reason),
+        })?;
+        Ok(self)
     }
 
     /// Waits until `look` returns a value.

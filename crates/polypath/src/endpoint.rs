@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use polypath_dtls::{self as dtls, Fingerprint, Identity, Layer, Refusal};
-use polypath_proto::{self as proto, EndpointConfig, EndpointStats, Seed, Time};
+use polypath_proto::{self as proto, EndpointConfig, EndpointStats, Message, Seed, Time};
 
 use crate::association::Association;
 use crate::driver::Driver;
@@ -127,7 +127,7 @@ impl Endpoint {
     /// Begins to open an association and returns at once. Messages given to
     /// [`send`](Association::send) meanwhile are sent with the handshake, a round-trip time earlier
     /// than after [`connect`](Self::connect); [`established`](Association::established) waits for
-    /// its end.
+    /// its end. [`connect_with`](Self::connect_with) does both.
     pub fn open(&self, options: &ConnectOptions) -> Result<Association, ConnectError> {
         self.start(options)
     }
@@ -136,12 +136,21 @@ impl Endpoint {
     ///
     /// Dropping the future aborts the attempt.
     pub async fn connect(&self, options: ConnectOptions) -> Result<Association, ConnectError> {
+        self.start(&options)?.connected().await
+    }
+
+    /// Like [`connect`](Self::connect), and sends `first` with the handshake: it arrives a
+    /// round-trip time earlier than a message sent afterwards.
+    ///
+    /// Dropping the future aborts the attempt.
+    pub async fn connect_with(
+        &self,
+        options: ConnectOptions,
+        first: Message,
+    ) -> Result<Association, ConnectError> {
         let association = self.start(&options)?;
-        association.established().await.map_err(|reason| match association.refused() {
-            Some(why) => ConnectError::Refused(why),
-            None => ConnectError::Closed(reason),
-        })?;
-        Ok(association)
+        association.try_send(first).map_err(ConnectError::First)?;
+        association.connected().await
     }
 
     /// Sends the first packet of a new association.

@@ -76,6 +76,9 @@ pub enum ConnectError {
     /// The attempt was started, and no encrypted connection with the peer was established.
     #[error("{0}")]
     Refused(Refusal),
+    /// The message to send with the handshake was not accepted.
+    #[error("the first message was not accepted: {0}")]
+    First(SendError),
     /// [`close`](crate::Endpoint::close) has been called, or the runtime has ended.
     #[error("the endpoint is closed")]
     EndpointClosed,

@@ -15,4 +15,4 @@ mod session;
 pub use door::{Door, Needs};
 pub use exchange::Binding;
 pub use phrase::{Phrase, PhraseError};
-pub use session::{Consent, Greeting, Service, answer, decline, greet};
+pub use session::{Consent, Greeting, Service, answer, decline, greeted, hello};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use polypath::{Association, CloseReason, Fingerprint};
+use polypath::{Association, CloseReason, Fingerprint, Message};
 use tokio::time::timeout;
 
 use crate::consent::door::{Door, Needs};
@@ -47,17 +47,9 @@ pub struct Greeting<'a> {
     needs_proof: bool,
 }
 
-/// Sends the first message of the opening side, and waits for the reply. `code` is whether this
+/// The first message of the opening side, to be sent with the handshake. `code` is whether this
 /// side has a phrase.
-///
-/// # Errors
-///
-/// The association ended, or the peer refuses or has no version in common.
-pub async fn greet(
-    association: &Association,
-    service: Service,
-    code: bool,
-) -> Result<Greeting<'_>, Error> {
+pub fn hello(service: Service, code: bool) -> Message {
     let hello = Hello {
         version: service.version,
         oldest: Some(service.oldest),
@@ -66,7 +58,15 @@ pub async fn greet(
         name: String::new(),
         size: 0,
     };
-    send(association, Part::Hello(hello)).await?;
+    Part::Hello(hello).message()
+}
+
+/// Waits for the reply to the opening side's [`hello`].
+///
+/// # Errors
+///
+/// The association ended, or the peer refuses or has no version in common.
+pub async fn greeted(association: &Association, service: Service) -> Result<Greeting<'_>, Error> {
     match next(association).await.map_err(older)? {
         Part::Welcome(Welcome { version, code })
             if (service.oldest..=service.version).contains(&version) =>
@@ -265,7 +265,7 @@ mod tests {
 
     const FILES: Service = Service { name: "files", version: 3, oldest: 2 };
 
-    fn hello(version: u32, oldest: Option<u32>, service: Option<&str>) -> Hello {
+    fn offer(version: u32, oldest: Option<u32>, service: Option<&str>) -> Hello {
         let service = service.map(str::to_owned);
         Hello { version, oldest, service, code: false, name: String::new(), size: 0 }
     }
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn the_newest_common_version_is_used() {
         let version = |version, oldest| {
-            common(FILES, &hello(version, oldest, Some("files"))).map_err(|e| e.to_string())
+            common(FILES, &offer(version, oldest, Some("files"))).map_err(|e| e.to_string())
         };
         assert_eq!(version(3, Some(1)), Ok(3));
         assert_eq!(version(2, Some(2)), Ok(2));
@@ -285,7 +285,7 @@ mod tests {
         );
         let newer = version(5, Some(4)).unwrap_err();
         assert!(newer.contains("the receiver's polypath is older"), "{newer}");
-        assert!(common(FILES, &hello(3, Some(2), Some("perf"))).is_err());
+        assert!(common(FILES, &offer(3, Some(2), Some("perf"))).is_err());
     }
 
     #[test]

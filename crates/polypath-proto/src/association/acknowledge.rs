@@ -20,6 +20,7 @@ impl Sender<'_> {
     /// acknowledges more.
     pub(super) fn is_overtaken(&self, now: Time, path: PathId, sack: &Sack<'_>) -> bool {
         self.sending.loss.watches_time()
+            && !(self.sending.partial_sacks && sack.is_partial())
             && self.paths[path].srtt().zip(self.sending.last_sack).is_some_and(|(srtt, last)| {
                 let (cumulative, gaps) = (sack.cumulative_tsn_ack, sack.all_gaps());
                 now < last + srtt && self.sending.flight.reports_more_than(cumulative, gaps)
@@ -78,6 +79,11 @@ impl Sender<'_> {
             self.paths[reneged.path].start_t3(now);
         }
         self.sample_round_trips(now, &report.acked);
+        for p in self.paths.iter_mut() {
+            let id = p.id();
+            let here = report.acked.iter().filter(|chunk| chunk.path == id);
+            p.marks.acknowledged(here.map(|chunk| (chunk.tsn, chunk.transmissions)));
+        }
         let view = report.view();
         if view.highest_newly_acked.is_some() {
             // RFC 9260 8.1: any DATA chunk acknowledged.

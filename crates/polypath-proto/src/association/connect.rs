@@ -317,7 +317,9 @@ impl Association {
         let ours = auth::offer(&self.config, &self.shared, &self.handshake);
         self.auth.derive(&ours, auth.filter(|_| authenticates));
         self.marks = Marks::default();
+        self.paths.iter_mut().for_each(|p| p.marks = crate::path::Marks::default());
         self.sending.stamps = Stamps::default();
+        self.sending.partial_sacks = extensions.contains(Extension::PartialSacks);
         let setup = self.config.setup();
         let agreed = |needs: Needs| needs.extension.is_none_or(|e| extensions.contains(e));
         let (sampling, ack) = (self.config.rtt_sampling(), self.config.ack());

@@ -13,7 +13,7 @@ use crate::policy::ack::Arrival;
 use crate::receive::{Outcome, Receiving};
 use crate::time::Time;
 use crate::transmit::Ecn;
-use crate::wire::{Data, DoesNotFit, IData, PacketWriter, Sack, Timestamp};
+use crate::wire::{Data, DoesNotFit, IData, PacketWriter, SACK_HEADER_LEN, Sack, Timestamp};
 
 /// Summary of the DATA chunks of one packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -237,7 +237,15 @@ impl Receiver<'_> {
             self.write_nr_sack(a_rwnd, flags, w)?;
         } else {
             let tsns = self.receiving.tsns();
-            w.sack(tsns.cumulative(), a_rwnd, flags, tsns.gaps(), tsns.duplicates())?;
+            let (cumulative, duplicates) = (tsns.cumulative(), tsns.duplicates());
+            let room = w.remaining().saturating_sub(SACK_HEADER_LEN) / 4;
+            let most = room.saturating_sub(duplicates.len());
+            if self.has(Extension::PartialSacks) && tsns.runs() > most {
+                let gaps = tsns.selected_gaps(most).into_iter();
+                w.sack(cumulative, a_rwnd, flags | Sack::PARTIAL, gaps, duplicates)?;
+            } else {
+                w.sack(cumulative, a_rwnd, flags, tsns.gaps(), duplicates)?;
+            }
         }
         self.receiving.duplicates_reported();
         self.receiving.ack.sent();

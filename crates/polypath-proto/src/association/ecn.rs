@@ -1,21 +1,20 @@
 //! Explicit congestion notification (RFC 4960 Appendix A, RFC 3168). Packets with new data are
 //! ECN-capable; an ECNE after each SACK echoes a mark until a CWR answers it; the window of the
-//! marked packet's path is reduced once per round trip, as after a loss.
+//! marked packet's path is reduced once per round trip, as after a loss. Each path is validated
+//! (path/ecn.rs).
 
 use super::Sender;
 use crate::ids::{PathId, Tsn};
 use crate::policy::congestion::Congestion;
 use crate::wire::PacketWriter;
 
-/// State of the marks in both directions.
+/// State of the marks of the peer's packets.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     /// The lowest TSN of the last marked packet; echoed until a CWR answers.
     echo: Option<Tsn>,
     /// The peer has answered an echo.
     answered: bool,
-    /// For each path, the highest TSN sent when its window was last reduced.
-    reduced: Vec<Option<Tsn>>,
 }
 
 impl Marks {
@@ -43,7 +42,7 @@ impl Marks {
     }
 
     /// Processes an ECNE: a packet of this side was marked.
-    pub(super) fn handle_ecne(&mut self, s: &mut Sender<'_>, path: PathId, lowest: Tsn) {
+    pub(super) fn handle_ecne(s: &mut Sender<'_>, path: PathId, lowest: Tsn) {
         let flight = &s.sending.flight;
         if lowest.is_after(flight.highest()) {
             // The TSN was never sent.
@@ -53,13 +52,10 @@ impl Marks {
         // The path of a chunk that has been acknowledged meanwhile is unknown: assume the current
         // one.
         let marked = flight.get(lowest).map_or_else(|| s.paths.current(), |chunk| chunk.path);
-        self.reduced.resize(s.paths.len(), None);
-        let reduced = &mut self.reduced[marked.index()];
         // The highest TSN on this path: below what CMT sends ahead, there are TSNs that are sent
         // later.
         let highest = s.paths[marked].highest_sent().unwrap_or_else(|| flight.highest());
-        if reduced.is_none_or(|last| lowest.is_after(last)) {
-            *reduced = Some(highest);
+        if s.paths[marked].marks.notified(lowest, highest) {
             s.cut_window(s.now, marked, Congestion::Ecn);
             let p = &mut s.paths[marked];
             p.recovery.clear_undo();

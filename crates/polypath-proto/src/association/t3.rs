@@ -133,6 +133,7 @@ impl Sender<'_> {
             }
         }
         self.paths[path].set_timed_out(true);
+        self.paths[path].marks.timed_out();
         self.pass_timeout_to_loss_detector(now, path);
         // T3-rtx runs for the chunks that the SRTT heuristic left in flight.
         self.paths[path].start_t3(now);

@@ -107,7 +107,7 @@ impl Association {
                 break;
             }
             // All of them share one ECN codepoint.
-            if self.ect() != Ecn::NotEct && fresh != (ecn != Ecn::NotEct) {
+            if self.ect(path) != Ecn::NotEct && fresh != (ecn != Ecn::NotEct) {
                 break;
             }
             // Do not cut a long message to the size of a short packet before it.
@@ -244,16 +244,24 @@ impl Association {
         self.reconfig.as_ref()?.pending_response()
     }
 
-    /// ECN codepoint of a packet with new data.
-    fn ect(&self) -> Ecn {
-        if self.handshake.has(Extension::Ecn) { Ecn::Ect0 } else { Ecn::NotEct }
+    /// ECN codepoint of a packet with new data on a path. A COOKIE ECHO has none, whatever follows
+    /// it: a path that drops ECN-capable packets must not delay the handshake.
+    fn ect(&self, path: PathId) -> Ecn {
+        let offered = self.handshake.has(Extension::Ecn) && self.state.may_send_data();
+        if offered && self.paths[path].marks.is_allowed() { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
     /// ECN codepoint of the packet just written for `path`: ECN-capable if new data was added to
     /// the `new_chunks` chunks sent there before.
-    fn ect_beyond(&self, path: PathId, new_chunks: u64) -> Ecn {
-        let sent = self.paths[path].stats.data_chunks_sent;
-        if sent == new_chunks { Ecn::NotEct } else { self.ect() }
+    fn ect_beyond(&mut self, path: PathId, new_chunks: u64) -> Ecn {
+        let ecn = self.ect(path);
+        let p = &mut self.paths[path];
+        if p.stats.data_chunks_sent == new_chunks || ecn == Ecn::NotEct {
+            return Ecn::NotEct;
+        }
+        let highest = p.highest_sent();
+        p.marks.sent(highest);
+        ecn
     }
 
     /// RFC 9653 5.2: zero if the peer accepts that, but never in packets of the handshake.

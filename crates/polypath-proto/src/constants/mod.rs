@@ -215,7 +215,9 @@ macro_rules! with_constants {
                 /// off).
                 path_mtu_discovery: bool = false,
                     Flag;
-                /// Offer explicit congestion notification (RFC 4960 Appendix A, RFC 3168; off).
+                /// Offer explicit congestion notification (RFC 4960 Appendix A, RFC 3168; off). A
+                /// path that drops or marks all ECN-capable packets gets no more of them (RFC 9000
+                /// 13.4.2).
                 ecn: bool = false,
                     Flag;
                 /// Pair every local with every remote address, instead of one local address for

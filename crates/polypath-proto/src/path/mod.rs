@@ -15,6 +15,7 @@ use crate::wire::COMMON_HEADER_LEN;
 
 mod congestion;
 mod delivery;
+mod ecn;
 mod flight;
 mod heartbeat;
 mod loss;
@@ -38,6 +39,7 @@ pub use sampler::{DeliverySample, LossSample};
 pub use view::{PathState, PathView, PathsView, Window};
 
 use delivery::DeliveryRate;
+pub(crate) use ecn::Marks;
 use heartbeat::HeartbeatOut;
 use pacer::Pacer;
 use packet_pair::Answered;
@@ -93,6 +95,7 @@ pub(crate) struct Path {
     sampler: Option<Box<Sampler>>,
     pair: PacketPair,
     rtt_range: Option<RttRange>,
+    pub(crate) marks: Marks,
     /// Bytes that IP and UDP add to a packet.
     headers: usize,
     /// Present if path MTU discovery is on.
@@ -186,6 +189,7 @@ impl Path {
             sampler: None,
             pair: PacketPair::default(),
             rtt_range: None,
+            marks: Marks::default(),
             headers,
             mtu_search,
             rtt_probe: None,

@@ -21,7 +21,8 @@ pub struct DeliverySample {
     /// The interval in which the bytes between the two were sent, or delivered if that took longer.
     pub interval: Duration,
     /// Bytes per second in that interval. `None` if the interval is shorter than the shortest
-    /// round-trip time: the acknowledgement may be for an earlier transmission.
+    /// round-trip time: the acknowledgement may be for an earlier transmission; or if a SACK before
+    /// it had no room to report all that had arrived.
     pub rate: Option<u64>,
     /// Whether the sender had nothing to send at some moment of the interval, although the window
     /// and the pacing rate allowed it: the path may be able to carry more.
@@ -63,6 +64,8 @@ struct Record {
     lost: u64,
     in_flight: u32,
     app_limited: bool,
+    /// More had been delivered than was known.
+    blind: bool,
 }
 
 /// Measures the delivery rate of one path: C in the draft.
@@ -83,6 +86,8 @@ pub(crate) struct Sampler {
     /// The newest chunk that the current SACK acknowledges.
     newest: Option<Record>,
     shortest: Option<Duration>,
+    /// The last SACK had no room to report all that has arrived.
+    blind: bool,
 }
 
 impl Sampler {
@@ -106,7 +111,14 @@ impl Sampler {
             lost: self.lost,
             in_flight: after,
             app_limited: self.is_app_limited(),
+            blind: self.blind,
         });
+    }
+
+    /// Whether the last SACK had no room to report all that has arrived. What it did not report
+    /// counts as delivered later, and would make the rate since then too high.
+    pub(crate) const fn set_blind(&mut self, blind: bool) {
+        self.blind = blind;
     }
 
     pub(crate) const fn is_app_limited(&self) -> bool {
@@ -146,7 +158,8 @@ impl Sampler {
         let newest = self.newest.take()?;
         let send_elapsed = newest.sent.since(newest.first_sent);
         let interval = send_elapsed.max(now.since(newest.delivered_at));
-        let sound = !interval.is_zero() && self.shortest.is_none_or(|rtt| interval >= rtt);
+        let sound =
+            !newest.blind && !interval.is_zero() && self.shortest.is_none_or(|rtt| interval >= rtt);
         let delivered = u128::from(self.delivered - newest.delivered);
         let rate = || (delivered * 1_000_000_000 / interval.as_nanos()).min(u64::MAX.into()) as u64;
         Some(DeliverySample {
@@ -297,6 +310,20 @@ mod tests {
         assert!(sampler.take_sample(MS(2110)).unwrap().app_limited);
         sampler.sent(MS(2200), 0, 1000);
         assert!(!sampler.is_app_limited());
+    }
+
+    /// Chunks that a full SACK did not report count as delivered too late.
+    #[test]
+    fn a_chunk_sent_after_a_full_sack_yields_no_rate() {
+        let (mut sampler, _) = ten();
+        sampler.set_blind(true);
+        sampler.sent(MS(2000), 0, 1000);
+        sampler.set_blind(false);
+        sampler.sent(MS(2010), 1000, 1000);
+        sampler.acknowledged(MS(2100), MS(2000), 1000, false);
+        assert_eq!(sampler.take_sample(MS(2100)).unwrap().rate, None);
+        sampler.acknowledged(MS(2110), MS(2010), 1000, false);
+        assert_eq!(sampler.take_sample(MS(2110)).unwrap().rate, Some(2000 * 1000 / 110));
     }
 
     #[test]

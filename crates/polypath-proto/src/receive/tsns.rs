@@ -3,7 +3,7 @@
 //! A TSN's place counts TSNs from the association's first one and does not wrap; structures sorted
 //! by TSN use places as keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::allocation::tree;
 use crate::ids::Tsn;
@@ -14,6 +14,10 @@ pub(super) const GAP_RUN: usize = tree(16);
 
 /// Most duplicate TSNs listed in a SACK; further ones are not reported.
 const MAX_DUPLICATES: usize = 32;
+
+/// Places that arrived last, which are reported even if not all gap blocks fit: several times, as
+/// SACKs may be lost.
+const MOST_RECENT: usize = 256;
 
 /// The place of the TSN before the first one. Not 0, so that lower TSNs have a place.
 const FIRST_PLACE: u64 = 1 << 32;
@@ -41,6 +45,8 @@ pub(crate) struct TsnTracker {
     /// Number of TSNs in `runs`.
     above: u64,
     duplicates: Vec<Tsn>,
+    /// Places above a gap that arrived last, the last one at the end.
+    recent: VecDeque<u64>,
 }
 
 impl TsnTracker {
@@ -52,6 +58,7 @@ impl TsnTracker {
             runs: BTreeMap::new(),
             above: 0,
             duplicates: Vec::new(),
+            recent: VecDeque::new(),
         }
     }
 
@@ -126,6 +133,9 @@ impl TsnTracker {
         }
         self.cumulative = self.tsn_at(place);
         self.place = place;
+        if self.runs.is_empty() {
+            self.recent.clear();
+        }
     }
 
     /// Records a TSN that [`judge`](Self::judge) found new.
@@ -143,6 +153,10 @@ impl TsnTracker {
             }
         }
         self.above += 1;
+        if self.recent.len() == MOST_RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(place);
     }
 
     /// Skips the TSNs missing up to `to`, which is above the cumulative TSN (RFC 3758 3.6).
@@ -187,6 +201,32 @@ impl TsnTracker {
         self.runs.iter().map_while(|(&first, &last)| self.block(first, last))
     }
 
+    /// `most` of the gap blocks, of which there are more: those with the TSNs that arrived last, of
+    /// which the sender may not know yet, in at most half of the room, and otherwise the lowest and
+    /// the highest ones.
+    pub(crate) fn selected_gaps(&self, most: usize) -> Vec<GapBlock> {
+        let mut chosen = BTreeSet::new();
+        for &place in self.recent.iter().rev() {
+            if chosen.len() >= most.div_ceil(2) {
+                break;
+            }
+            chosen
+                .extend(self.run_at_or_below(place).filter(|run| run.1 >= place).map(|run| run.0));
+        }
+        let half = (most - chosen.len()).div_ceil(2);
+        let low: Vec<u64> =
+            self.runs.keys().copied().filter(|run| !chosen.contains(run)).take(half).collect();
+        chosen.extend(low);
+        for run in self.runs.keys().rev() {
+            if chosen.len() >= most {
+                break;
+            }
+            chosen.insert(*run);
+        }
+        let blocks = chosen.iter().map_while(|first| self.block(*first, self.runs[first]));
+        blocks.collect()
+    }
+
     /// The parts of the gap blocks up to this place.
     pub(crate) fn gaps_up_to(&self, kept: u64) -> impl Iterator<Item = GapBlock> + '_ {
         let below = self.runs.range(..=kept);
@@ -208,7 +248,7 @@ impl TsnTracker {
         })
     }
 
-    pub(crate) fn duplicates(&self) -> impl Iterator<Item = Tsn> + '_ {
+    pub(crate) fn duplicates(&self) -> impl ExactSizeIterator<Item = Tsn> + '_ {
         self.duplicates.iter().copied()
     }
 
@@ -246,6 +286,60 @@ mod tests {
     }
 
     /// RFC 9260 3.3.4: offsets have 16 bits.
+    /// The latest arrivals, then the lowest and the highest blocks, in ascending order.
+    #[test]
+    fn the_most_useful_blocks_are_selected() {
+        let mut t = TsnTracker::new(Tsn(1));
+        (2..80).step_by(2).for_each(|tsn| t.note(Tsn(tsn)));
+        t.recent.clear();
+        t.note(Tsn(31));
+        let listed = |t: &TsnTracker, most| -> Vec<(u16, u16)> {
+            t.selected_gaps(most).iter().map(|g| (g.start, g.end)).collect()
+        };
+        assert_eq!(listed(&t, 4), [(2, 2), (4, 4), (30, 32), (78, 78)]);
+        assert_eq!(listed(&t, 1), [(30, 32)]);
+        assert_eq!(listed(&t, 0), []);
+        // What arrives in sequence is no gap block any more.
+        t.note(Tsn(33));
+        t.note(Tsn(1));
+        assert_eq!(listed(&t, 3), [(2, 2), (28, 32), (76, 76)]);
+    }
+
+    proptest! {
+        /// A sender that adds up what partial SACKs report knows of all arrivals if no more than
+        /// half as many blocks as fit have changed since the last SACK, and of nothing else.
+        #[test]
+        fn partial_sacks_report_all_that_arrives(
+            order in prop::collection::vec(1u32..600, 1..500), most in 2usize..12,
+        ) {
+            let mut t = TsnTracker::new(Tsn(1));
+            let mut known = BTreeSet::new();
+            let mut arrived = BTreeSet::new();
+            for tsns in order.chunks(most / 2) {
+                for &tsn in tsns {
+                    if t.judge(Tsn(tsn)) != Arrived::Duplicate {
+                        t.note(Tsn(tsn));
+                        arrived.insert(tsn);
+                    }
+                }
+                let cumulative = t.cumulative().0;
+                known.extend(1..=cumulative);
+                let blocks = if t.runs() > most {
+                    let blocks = t.selected_gaps(most);
+                    prop_assert_eq!(blocks.len(), most);
+                    prop_assert!(blocks.windows(2).all(|b| b[0].end + 1 < b[1].start));
+                    blocks
+                } else {
+                    t.gaps().collect()
+                };
+                for block in blocks {
+                    known.extend((block.start..=block.end).map(|n| cumulative + u32::from(n)));
+                }
+                prop_assert_eq!(&known, &arrived);
+            }
+        }
+    }
+
     #[test]
     fn a_run_is_reported_as_far_as_gap_blocks_reach() {
         let mut t = TsnTracker::new(Tsn(1));

@@ -44,7 +44,7 @@ impl Sending {
 
 #[cfg(test)]
 mod tests {
-    use super::super::in_flight::MOST_TSNS;
+    use super::super::in_flight::MOST_MESSAGES;
     use super::*;
     use crate::pool::Pool;
     use crate::{Config, Message, PathId, StreamId, Time};
@@ -125,8 +125,31 @@ mod tests {
 
     #[test]
     fn no_more_tsns_than_gap_blocks_reach() {
-        let mut s = sender(40_000);
+        // Messages of three chunks each, or without a stream sequence number.
+        for unordered in [false, true] {
+            let mut s = sender(0);
+            for _ in 0..70_000 {
+                let message = Message { unordered, ..Message::new(StreamId(0), vec![1; 84]) };
+                s.queue.push(Time::ZERO, message);
+            }
+            let last = s.next_ahead(usize::MAX, None, if unordered { 1000 } else { 28 }).unwrap();
+            assert_eq!(last.offset_from(s.flight.ack_point()), u16::MAX.into());
+            s.flight.check().unwrap();
+        }
+    }
+
+    #[test]
+    fn no_more_messages_than_serial_numbers_order() {
+        let mut s = sender(70_000);
         let last = s.next_ahead(usize::MAX, None, 1000).unwrap();
-        assert_eq!(u64::from(last.offset_from(s.flight.ack_point())), MOST_TSNS - 1);
+        assert_eq!(last.offset_from(s.flight.ack_point()), MOST_MESSAGES as u32 - 1);
+        assert!(s.flight.is_full());
+        // As soon as the first ones have arrived, others may follow.
+        for n in 0..3 {
+            send(&mut s, Tsn(u32::MAX - 1).plus(n), None);
+        }
+        s.flight.ack_cumulative(Tsn(u32::MAX - 1).plus(2), |_, _, _| {});
+        let last = s.next_ahead(usize::MAX, None, 1000).unwrap();
+        assert_eq!(last.offset_from(s.flight.ack_point()), MOST_MESSAGES as u32 - 1);
     }
 }

@@ -1,6 +1,7 @@
 //! Applies a SACK to the sender's state (RFC 9260 6.2.1): facts, no decisions.
 
 use super::Sending;
+use super::in_flight::acked::Outside;
 use super::in_flight::outstanding::{Fate, Outstanding};
 use super::report::{PathReport, Reneged, SackReport};
 use crate::ids::Tsn;
@@ -104,11 +105,21 @@ impl Sending {
         // RFC 9260 6.2: "as many Gap Ack Blocks as can fit in a single SACK chunk": one that fills
         // a packet shows nothing about chunks above its last block.
         let most = paths.iter().map(|p| p.max_packet()).min().unwrap_or_default();
-        let sack_is_full = self.loss.watches_time() && sack.chunk_len() + FULL_SLACK >= most;
+        let full = self.loss.watches_time() && sack.chunk_len() + FULL_SLACK >= most;
+        let outside = match full {
+            _ if self.partial_sacks && sack.is_partial() => Outside::Unknown,
+            true => Outside::MissingBelow,
+            false => Outside::Missing,
+        };
+        for path in paths.iter_mut() {
+            if let Some(sampler) = path.sampler() {
+                sampler.set_blind(outside == Outside::MissingBelow);
+            }
+        }
         let SackReport { paths: tally, acked, reneged, highest_by_gaps, .. } = report;
         self.flight.ack_gaps(
             sack.all_gaps(),
-            !sack_is_full,
+            outside,
             |tsn, chunk, fate| {
                 if fate != Fate::Abandoned {
                     *highest_by_gaps = Some(tsn);

@@ -12,7 +12,7 @@ use crate::policy::retransmission::LossCause;
 use crate::time::Time;
 
 mod abandon;
-mod acked;
+pub(super) mod acked;
 pub(super) mod outstanding;
 mod reserved;
 mod spans;
@@ -28,11 +28,15 @@ pub(super) const OUTSTANDING: usize = 2 * size_of::<Outstanding>() + 2 * 8 + tre
 /// A ring for up to this number of chunks keeps its memory.
 const SPARE_CHUNKS: usize = 1024;
 
-/// TSNs are assigned up to this distance above the cumulative TSN ack point, exclusive. A receiver
-/// compares stream sequence numbers by serial arithmetic (RFC 9260 1.6), which has 15 bits for
-/// "after"; RFC 9260 6.1 allows 2^16 - 1 messages of a stream. Gap blocks reach twice this distance
-/// (3.3.4): a chunk beyond that would stay in flight until everything missing below it has arrived.
-pub(super) const MOST_TSNS: u64 = 1 << 15;
+/// TSNs are assigned up to this distance above the cumulative TSN ack point, exclusive: gap blocks
+/// reach no further (RFC 9260 3.3.4), so that a chunk beyond it would stay in flight until
+/// everything missing below it has arrived.
+pub(super) const MOST_TSNS: u64 = 1 << 16;
+
+/// Fewer ordered messages than this are in that window, if they have stream sequence numbers. RFC
+/// 9260 6.1 allows 2^16 - 1 of a stream, but receivers compare the numbers by serial arithmetic
+/// (1.6), which has 15 bits for "after".
+pub(super) const MOST_MESSAGES: usize = 1 << 15;
 
 #[derive(Debug)]
 pub(crate) struct InFlight {
@@ -51,6 +55,8 @@ pub(crate) struct InFlight {
     bytes: u32,
     /// Number of abandoned chunks.
     abandoned: usize,
+    /// Number of chunks that begin an ordered message with a stream sequence number.
+    numbered: usize,
     /// Places of the chunks after which a stream reset was requested: message identifiers of later
     /// chunks start anew.
     resets: VecDeque<u64>,
@@ -77,6 +83,7 @@ impl InFlight {
             lost: BTreeSet::new(),
             bytes: 0,
             abandoned: 0,
+            numbered: 0,
             resets: VecDeque::new(),
             skippable: 0,
             partly_lost: false,
@@ -127,7 +134,8 @@ impl InFlight {
 
     /// Whether no further TSN may be assigned until the cumulative TSN ack point advances.
     pub(crate) fn is_full(&self) -> bool {
-        self.ring.len() as u64 + 1 >= MOST_TSNS
+        // One more message may have begun below the window.
+        self.ring.len() as u64 + 1 >= MOST_TSNS || self.numbered + 2 > MOST_MESSAGES
     }
 
     /// Bytes in flight over all paths, chunk headers included.
@@ -153,6 +161,7 @@ impl InFlight {
         let tsn = self.next_tsn();
         let out = Outstanding::new(chunk, path, self.padded);
         self.bytes += out.size();
+        self.numbered += usize::from(out.is_numbered());
         self.ring.push_back(out);
         let at = self.ring.len() - 1;
         (tsn, &self.ring[at])
@@ -162,6 +171,7 @@ impl InFlight {
     pub(super) fn push_reserved(&mut self, chunk: NewChunk) -> &Outstanding {
         let mut out = Outstanding::new(chunk, PathId(0), self.padded);
         out.fate = Fate::Reserved;
+        self.numbered += usize::from(out.is_numbered());
         self.ring.push_back(out);
         let at = self.ring.len() - 1;
         &self.ring[at]
@@ -326,6 +336,10 @@ impl InFlight {
         let wrong = self.ring.iter().any(|c| c.fate == Fate::Abandoned && !c.is_abandoned());
         if abandoned != self.abandoned || wrong {
             return Err(format!("{abandoned} chunks given up, but counted {}", self.abandoned));
+        }
+        let numbered = self.ring.iter().filter(|c| c.is_numbered()).count();
+        if numbered != self.numbered {
+            return Err(format!("{numbered} messages begin, but counted {}", self.numbered));
         }
         if bytes != u64::from(self.bytes) || lost != self.lost.len() || acked != spans {
             return Err(format!(

@@ -37,6 +37,7 @@ use burst::Burst;
 pub(crate) use forward::Forward;
 pub(crate) use in_flight::InFlight;
 use in_flight::OUTSTANDING;
+pub(crate) use in_flight::acked::Outside;
 pub(crate) use in_flight::outstanding::{Fate, Outstanding};
 use partial::PARTIAL;
 pub(crate) use partial::{Abandonments, Limit, Partial};
@@ -82,6 +83,8 @@ pub(crate) struct Sending {
     pub(crate) lost_until: Option<Time>,
     pub(crate) forward: Option<Forward>,
     pub(crate) stamps: Stamps,
+    /// The flags of SACKs show whether gap blocks were left out.
+    pub(crate) partial_sacks: bool,
     pub(crate) burst: Burst,
     /// Nothing was in flight when the current packet was begun.
     pub(crate) alone: bool,
@@ -141,6 +144,7 @@ impl Sending {
             lost_until: None,
             forward: None,
             stamps: Stamps::default(),
+            partial_sacks: false,
             burst: Burst::new(),
             alone: false,
             largest_payload: usize::MAX,

@@ -94,6 +94,17 @@ impl<'a> Sack<'a> {
     /// R bit of DATA is at the same position.
     pub const RETRANSMISSION: u8 = super::data::RETRANSMISSION;
 
+    /// The bit of the chunk flags that shows, between peers that agreed on it, that gap ack blocks
+    /// were left out, not only above the last one: the SACK shows nothing about chunks outside of
+    /// its blocks.
+    pub const PARTIAL: u8 = 0x20;
+
+    /// Whether the flags show that gap ack blocks were left out.
+    #[inline]
+    pub const fn is_partial(&self) -> bool {
+        self.flags & Self::PARTIAL != 0
+    }
+
     /// The two bits of the chunk flags that count packets with DATA, between peers that agreed on
     /// it: the packets that this SACK acknowledges (Iyengar 2006, DAC), 3 for more. FreeBSD's stack
     /// uses the same bits.

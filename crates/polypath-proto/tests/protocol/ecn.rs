@@ -118,6 +118,76 @@ fn echoes_and_answers_may_get_lost() {
     assert!((1..6).contains(&notified(&net, 0, 0)), "{}", notified(&net, 0, 0));
 }
 
+/// RFC 9000 13.4.2.1: on a path that drops ECN-capable packets, data is sent without the codepoint.
+#[test]
+fn a_path_that_drops_capable_packets_gets_others() {
+    for config in [config(), Config::modern().to_builder()] {
+        let mut net = established(1, config.build().unwrap());
+        net.filter(|p| if p.ecn == Ecn::Ect0 { Fate::Drop } else { Fate::Pass });
+        net.send(0, 0, payload(1, 100_000)).unwrap();
+        net.run(S(10));
+        assert_eq!(net.a(0).buffered(), 0, "{}", net.tail(10));
+        let mark = net.log.len();
+        net.send(0, 0, payload(2, 100_000)).unwrap();
+        net.run(S(10));
+        assert_eq!(net.a(0).buffered(), 0, "{}", net.tail(10));
+        assert!(net.sent_since(0, mark).iter().all(|p| p.ecn == Ecn::NotEct));
+    }
+}
+
+/// A path that marks everything is no more congested than one that marks nothing.
+#[test]
+fn a_path_that_marks_every_packet_gets_none_that_it_can_mark() {
+    let mut net = established(1, config().build().unwrap());
+    marks(&mut net).set(1);
+    net.send(0, 0, payload(1, 300_000)).unwrap();
+    net.run(S(20));
+    assert_eq!(net.a(0).buffered(), 0);
+    let capable = net.sent(0).iter().filter(|p| p.ecn == Ecn::Ect0).count();
+    assert!((10..100).contains(&capable), "{capable} packets");
+    assert_eq!(net.sent_with(0, "DATA").last().unwrap().ecn, Ecn::NotEct);
+    // A path that has delivered packets without a mark stays capable.
+    let mut net = established(1, config().build().unwrap());
+    let every = marks(&mut net);
+    net.send(0, 0, payload(1, 300_000)).unwrap();
+    net.run(MS(100));
+    every.set(1);
+    net.run(S(20));
+    assert!(net.sent_with(0, "DATA").iter().all(|p| p.ecn == Ecn::Ect0));
+}
+
+/// After a timeout the path may be another one.
+#[test]
+fn a_timeout_tests_the_path_again() {
+    let mut net = established(1, config().build().unwrap());
+    net.send(0, 0, payload(1, 300_000)).unwrap();
+    net.run(S(2));
+    assert_eq!(net.a(0).buffered(), 0);
+    net.filter(|p| if p.ecn == Ecn::Ect0 { Fate::Drop } else { Fate::Pass });
+    net.send(0, 0, payload(2, 300_000)).unwrap();
+    net.run(S(40));
+    assert_eq!(net.a(0).buffered(), 0, "{}", net.tail(10));
+    let mark = net.log.len();
+    net.send(0, 0, payload(3, 30_000)).unwrap();
+    net.run(S(10));
+    assert!(net.sent_since(0, mark).iter().all(|p| p.ecn == Ecn::NotEct));
+}
+
+/// RFC 3168 5.2 makes data packets capable, and no control packets: a COOKIE ECHO is none even with
+/// data behind it.
+#[test]
+fn a_cookie_echo_with_data_is_not_capable() {
+    let setup = Setup { configs: [Config::modern(), Config::modern()], ..Setup::default() };
+    let mut net = setup.build();
+    net.connect(0);
+    net.send(0, 0, payload(1, 4_000)).unwrap();
+    net.run(S(1));
+    let (first, rest): (Vec<_>, Vec<_>) =
+        net.sent_with(0, "DATA").into_iter().partition(|p| p.has("COOKIE ECHO"));
+    assert_eq!((first.len(), first[0].ecn), (1, Ecn::NotEct));
+    assert!(!rest.is_empty() && rest.iter().all(|p| p.ecn == Ecn::Ect0), "{}", net.tail(20));
+}
+
 /// A peer that reports a mark on a TSN never sent, repeats an ECNE, or sends a CWR without an ECNE
 /// only makes the windows for its own data smaller.
 #[test]

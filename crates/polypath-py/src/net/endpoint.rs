@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polypath::{ConnectOptions, Endpoint as Inner};
 use polypath_apps::accept::{Acceptor, Arrival};
-use polypath_apps::consent::{Door, Phrase, greet};
+use polypath_apps::consent::{Door, Phrase, greeted, hello};
 use polypath_apps::error::Error;
 use pyo3::prelude::*;
 use tokio::sync::Mutex;
@@ -79,7 +79,11 @@ impl Endpoint {
         let options = ConnectOptions::new(port, self::remotes(remotes)?);
         let (endpoint, secret) = (self.inner.clone(), self.secret.clone());
         Ok(Operation::new(async move {
-            let association = match endpoint.connect(options).await {
+            let connected = match secret {
+                Some(_) => endpoint.connect_with(options, hello(SERVICE, true)).await,
+                None => endpoint.connect(options).await,
+            };
+            let association = match connected {
                 Ok(association) => association,
                 Err(error) => return finish(move |_| Err(connect_error(&error))),
             };
@@ -143,7 +147,7 @@ async fn prove(
     association: &polypath::Association,
     secret: &Phrase,
 ) -> Result<(), Error> {
-    let greeting = greet(association, SERVICE, true).await?;
+    let greeting = greeted(association, SERVICE).await?;
     if !greeting.needs_proof() {
         return Err(Error::Local("the peer does not prove the secret".to_owned()));
     }

@@ -6,6 +6,9 @@ use polypath_sim::{Outcome, RunOptions, Scenario};
 
 /// 1452 bytes of each packet of 1500 are payload.
 pub(crate) const PAYLOAD: f64 = 1452.0 / 1500.0;
+/// Size of a message: 40 packets. With one message in each, stream sequence numbers would limit
+/// the window to 2^15 packets.
+const MESSAGE: u32 = 40 * 1452;
 /// Payload of the initial window in bytes.
 const INITIAL: f64 = 14_520.0;
 
@@ -106,11 +109,14 @@ impl Cell {
                 text += &format!(
                     "[[association]]\nname = \"flow{i}\"\nfrom = \"sender\"\nto = \"receiver\"\n\
                      paths = [\"p{i}\"]\n\
-                     workload = {{ size = \"100 GB\", start = \"{at} ms\" }}\n"
+                     workload = {{ size = \"100 GB\", message_size = \"{MESSAGE} B\", \
+                     start = \"{at} ms\" }}\n"
                 );
             }
         } else {
-            text += "\n[workload]\nkind = \"bulk\"\nsize = \"100 GB\"\n";
+            text += &format!(
+                "\n[workload]\nkind = \"bulk\"\nsize = \"100 GB\"\nmessage_size = \"{MESSAGE} B\"\n"
+            );
         }
         text += &format!(
             "[run]\ncheck_content = false\ncheck_checksums = false\ncheck_every = \"end\"\n{settings}\n"

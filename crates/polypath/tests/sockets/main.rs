@@ -6,6 +6,8 @@ mod cancellation;
 mod closing;
 mod encryption;
 mod failing;
+mod first_message;
+mod marks;
 mod moving;
 mod multihoming;
 mod observer;

@@ -2,7 +2,7 @@
 //! ports, as a network address translator does. It can be cut, and change its port.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::net::UdpSocket;
@@ -22,6 +22,8 @@ struct Shared {
     client: Mutex<Option<SocketAddr>>,
     server: SocketAddr,
     cut: AtomicBool,
+    /// Datagrams that the server may still send to the client.
+    answers: AtomicUsize,
 }
 
 impl Relay {
@@ -36,6 +38,7 @@ impl Relay {
             client: Mutex::new(None),
             server,
             cut: AtomicBool::new(false),
+            answers: AtomicUsize::new(usize::MAX),
         });
         let tasks = vec![
             tokio::spawn(shared.clone().to_server()),
@@ -52,6 +55,18 @@ impl Relay {
     /// Drops all datagrams from now on, or stops doing so. No error is reported.
     pub(crate) fn cut(&self, cut: bool) {
         self.shared.cut.store(cut, Ordering::Relaxed);
+    }
+
+    /// Passes no more than this many datagrams on to the client from now on.
+    pub(crate) fn allow_answers(&self, count: usize) {
+        self.shared.answers.store(count, Ordering::Relaxed);
+    }
+
+    /// Marks datagrams to the server as "congestion experienced" from now on, or not; else the
+    /// relay clears their codepoints.
+    pub(crate) fn mark(&self, mark: bool) {
+        let back = self.shared.back.lock().unwrap();
+        socket2::SockRef::from(&**back).set_tos_v4(if mark { 0b11 } else { 0 }).unwrap();
     }
 
     /// Changes the UDP port from which the server receives the client's datagrams.
@@ -92,8 +107,10 @@ impl Shared {
         loop {
             let Ok((size, _)) = back.recv_from(&mut datagram).await else { continue };
             let client = *self.client.lock().unwrap();
+            let left = |n: usize| n.checked_sub(1);
             if let Some(client) = client
                 && !self.cut.load(Ordering::Relaxed)
+                && self.answers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok()
             {
                 let _ = self.front.send_to(&datagram[..size], client).await;
             }

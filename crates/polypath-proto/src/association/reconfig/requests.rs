@@ -309,6 +309,7 @@ impl Reconfig {
         // A peer that has not received the new numbers yet would reject them in a SACK.
         h.receiving.ack.clear();
         *h.marks = Marks::default();
+        h.sender.paths.iter_mut().for_each(|p| p.marks = crate::path::Marks::default());
         self.renumbered |= renumbered;
         self.deferred = None;
     }

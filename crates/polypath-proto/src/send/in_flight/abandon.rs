@@ -193,6 +193,7 @@ impl InFlight {
 mod tests {
     use std::sync::Arc;
 
+    use super::super::acked::Outside;
     use super::super::tests::chunk;
     use super::*;
     use crate::policy::retransmission::LossCause;
@@ -244,7 +245,7 @@ mod tests {
     fn a_message_goes_as_a_whole_and_the_point_waits_for_the_others() {
         let (mut f, messages) = flight();
         let gap = |start, end| GapBlock { start, end };
-        f.ack_gaps([gap(2, 2)].into_iter(), true, |_, _, _| {}, |_, _| {});
+        f.ack_gaps([gap(2, 2)].into_iter(), Outside::Missing, |_, _, _| {}, |_, _| {});
         f.mark_lost(Tsn(2), LossCause::Timeout);
         let mut seen = Vec::new();
         let freed = f.abandon(&messages[0], Some(Tsn(1)), |t, _, fate| seen.push((t.0, fate)));
@@ -267,7 +268,12 @@ mod tests {
         assert_eq!(f.skipped(9), (Tsn(5), vec![first, last]));
         assert_eq!(f.skipped(1), (Tsn(3), vec![first]));
         // The receiver reneges: abandoned chunks do not return to flight.
-        f.ack_gaps([].into_iter(), true, |_, _, _| {}, |_, chunk| assert!(chunk.is_abandoned()));
+        f.ack_gaps(
+            [].into_iter(),
+            Outside::Missing,
+            |_, _, _| {},
+            |_, chunk| assert!(chunk.is_abandoned()),
+        );
         assert_eq!((f.bytes(), f.advanced_ack_point()), (0, Tsn(5)));
         f.check().unwrap();
         f.ack_cumulative(Tsn(5), |_, _, _| {});

@@ -6,6 +6,17 @@ use super::{InFlight, SPARE_CHUNKS};
 use crate::ids::Tsn;
 use crate::wire::{GapBlock, Sack};
 
+/// What a SACK shows about chunks outside of its gap blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outside {
+    /// They have not arrived.
+    Missing,
+    /// Those below the last block have not arrived: there was no room for further blocks.
+    MissingBelow,
+    /// Nothing: blocks were left out.
+    Unknown,
+}
+
 /// Most runs of non-renegable chunks whose payload is freed before the cumulative ack.
 const MOST_KEPT: usize = 512;
 
@@ -33,6 +44,7 @@ impl InFlight {
                 self.resets.pop_front();
             }
             self.abandoned -= usize::from(chunk.is_abandoned());
+            self.numbered -= usize::from(chunk.is_numbered());
             self.first = self.first.next();
             self.first_place += 1;
             each(tsn, chunk, fate);
@@ -55,11 +67,11 @@ impl InFlight {
     /// Processes the gap blocks of a SACK whose cumulative TSN ack is the ack point. Calls `acked`
     /// with each chunk that they newly acknowledge and its former fate, and `reneged` with each
     /// chunk that an earlier SACK acknowledged and this one does not. Blocks that do not ascend are
-    /// ignored. If the SACK is not `complete`, chunks above its last block stay as they are.
+    /// ignored. What the SACK does not show stays as it is.
     pub(crate) fn ack_gaps(
         &mut self,
         gaps: impl Iterator<Item = GapBlock>,
-        complete: bool,
+        outside: Outside,
         mut acked: impl FnMut(Tsn, &mut Outstanding, Fate),
         mut reneged: impl FnMut(Tsn, &mut Outstanding),
     ) {
@@ -69,10 +81,14 @@ impl InFlight {
             new = union(&new, &self.kept);
         }
         let old = std::mem::take(&mut self.acked);
-        if !complete && let Some(&(_, last)) = new.last() {
-            let above = old.iter().filter(|s| s.1 > last);
-            let above: Vec<Span> = above.map(|s| (s.0.max(last + 1), s.1)).collect();
-            new = union(&new, &above);
+        match (outside, new.last()) {
+            (Outside::MissingBelow, Some(&(_, last))) => {
+                let above = old.iter().filter(|s| s.1 > last);
+                let above: Vec<Span> = above.map(|s| (s.0.max(last + 1), s.1)).collect();
+                new = union(&new, &above);
+            }
+            (Outside::Unknown, _) => new = union(&new, &old),
+            _ => {}
         }
         let mut looked = (old.len() + self.kept.len()) as u64;
         difference(&new, &old, |place| {

@@ -124,6 +124,12 @@ impl Outstanding {
         self.content.partial.as_ref().is_some_and(|p| p.number == message.number)
     }
 
+    /// Whether it begins an ordered message that has a stream sequence number.
+    pub(crate) const fn is_numbered(&self) -> bool {
+        let c = &self.content;
+        c.beginning && !c.unordered && c.fsn.is_none()
+    }
+
     /// Whether its message was abandoned.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.abandonment != Abandonment::None

@@ -7,7 +7,7 @@ use super::outstanding::{Fate, Outstanding, Turn};
 use crate::ids::{PathId, Tsn};
 use crate::send::queue::SendQueue;
 
-/// Places in a bucket. With up to 2^15 reserved chunks a search looks at some hundred entries.
+/// Places in a bucket. With up to 2^16 reserved chunks a search looks at some hundred entries.
 const BUCKET: u64 = 128;
 
 /// The chunks with [`Fate::Reserved`].

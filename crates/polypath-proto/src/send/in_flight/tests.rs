@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::acked::Outside;
 use super::*;
 use crate::ids::{Mid, Ppid, StreamId};
 use crate::wire::GapBlock;
@@ -32,7 +33,7 @@ fn gaps_come_and_go() {
     let (mut acked, mut reneged) = (vec![], vec![]);
     f.ack_gaps(
         [gap(2, 3), gap(5, 5)].into_iter(),
-        true,
+        Outside::Missing,
         |t, _, _| acked.push(t.0),
         |t, _| reneged.push(t.0),
     );
@@ -42,13 +43,39 @@ fn gaps_come_and_go() {
     f.for_each_missing(f.highest_acked(), false, |t, _| missing.push(t.0));
     assert_eq!(missing, [u32::MAX - 1, 1]);
     acked.clear();
-    f.ack_gaps([gap(3, 4)].into_iter(), true, |t, _, _| acked.push(t.0), |t, _| reneged.push(t.0));
+    f.ack_gaps(
+        [gap(3, 4)].into_iter(),
+        Outside::Missing,
+        |t, _, _| acked.push(t.0),
+        |t, _| reneged.push(t.0),
+    );
     assert_eq!((&acked[..], &reneged[..]), (&[1][..], &[u32::MAX, 2][..]));
     f.check().unwrap();
     let mut gone = 0;
     f.ack_cumulative(Tsn(1), |_, _, _| gone += 1);
     assert_eq!((gone, f.ack_point(), f.highest()), (4, Tsn(1), Tsn(3)));
     f.check().unwrap();
+}
+
+/// A SACK that left out blocks shows nothing about chunks outside of its blocks.
+#[test]
+fn a_partial_sack_reneges_nothing() {
+    let mut f = InFlight::new(Tsn(0));
+    for _ in 0..12 {
+        f.push(chunk(), PathId(0));
+    }
+    let (mut acked, mut reneged) = (vec![], vec![]);
+    for (blocks, outside) in [
+        (vec![(2, 3), (6, 7), (10, 10)], Outside::Missing),
+        (vec![(6, 6), (11, 12)], Outside::Unknown),
+    ] {
+        acked.clear();
+        let gaps = blocks.into_iter().map(|(start, end)| GapBlock { start, end });
+        f.ack_gaps(gaps, outside, |t, _, _| acked.push(t.0), |t, _| reneged.push(t.0));
+        f.check().unwrap();
+    }
+    assert_eq!((&acked[..], &reneged[..]), (&[10, 11][..], &[][..]));
+    assert_eq!(f.highest_acked(), Tsn(11));
 }
 
 /// A SACK without room for more blocks leaves the chunks above its last block as they are.
@@ -59,9 +86,14 @@ fn a_full_sack_reneges_nothing_above_its_last_block() {
         f.push(chunk(), PathId(0));
     }
     let gap = |start, end| GapBlock { start, end };
-    f.ack_gaps([gap(3, 3), gap(6, 9)].into_iter(), true, |_, _, _| {}, |_, _| {});
+    f.ack_gaps([gap(3, 3), gap(6, 9)].into_iter(), Outside::Missing, |_, _, _| {}, |_, _| {});
     let (mut acked, mut reneged) = (vec![], vec![]);
-    f.ack_gaps([gap(5, 7)].into_iter(), false, |t, _, _| acked.push(t.0), |t, _| reneged.push(t.0));
+    f.ack_gaps(
+        [gap(5, 7)].into_iter(),
+        Outside::MissingBelow,
+        |t, _, _| acked.push(t.0),
+        |t, _| reneged.push(t.0),
+    );
     assert_eq!((&acked[..], &reneged[..]), (&[4][..], &[2][..]));
     assert_eq!(f.highest_acked(), Tsn(8));
     f.check().unwrap();
@@ -74,7 +106,7 @@ fn an_overtaken_sack_leaves_out_what_is_acknowledged() {
         f.push(chunk(), PathId(0));
     }
     let gap = |start, end| GapBlock { start, end };
-    f.ack_gaps([gap(3, 5), gap(8, 9)].into_iter(), true, |_, _, _| {}, |_, _| {});
+    f.ack_gaps([gap(3, 5), gap(8, 9)].into_iter(), Outside::Missing, |_, _, _| {}, |_, _| {});
     let known =
         |cumulative, gaps: &[GapBlock]| f.reports_more_than(cumulative, gaps.iter().copied());
     assert!(!known(f.ack_point(), &[gap(3, 5), gap(8, 9)]), "a copy");
@@ -114,7 +146,7 @@ proptest! {
                     let set: Vec<u32> = (first + 1..next).filter(|k| bits >> ((k - first) % 32) & 1 == 1).collect();
                     let gaps = set.iter().map(|k| { let o = (k - first + 1) as u16; GapBlock { start: o, end: o } });
                     let (mut acked, mut reneged) = (vec![], vec![]);
-                    f.ack_gaps(gaps, true, |t, _, fate| acked.push((t.offset_from(Tsn(start)), fate)), |t, _| reneged.push(t.offset_from(Tsn(start))));
+                    f.ack_gaps(gaps, Outside::Missing, |t, _, fate| acked.push((t.offset_from(Tsn(start)), fate)), |t, _| reneged.push(t.offset_from(Tsn(start))));
                     let mut expected = (vec![], vec![]);
                     for (k, fate) in &mut model {
                         let now = set.contains(k);

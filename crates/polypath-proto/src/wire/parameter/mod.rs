@@ -19,6 +19,7 @@ mod forward_tsn_supported;
 mod heartbeat_info;
 mod host_name;
 mod packet_count;
+mod partial_sacks;
 mod retransmission_flag;
 mod supported_address_types;
 mod supported_extensions;
@@ -71,6 +72,8 @@ pub mod parameter_type {
     pub const RETRANSMISSION_FLAG: u16 = 0xbe02;
     /// Packet Count (Iyengar 2006; not assigned by a registry).
     pub const PACKET_COUNT: u16 = 0xbe03;
+    /// SACKs that leave out gap ack blocks.
+    pub const PARTIAL_SACKS: u16 = 0xbe04;
     /// Forward-TSN-Supported (RFC 3758 3.1).
     pub const FORWARD_TSN_SUPPORTED: u16 = 0xc000;
     /// Adaptation Layer Indication (RFC 5061 4.2.6).
@@ -96,6 +99,7 @@ pub mod parameter_type {
             TIMESTAMPS => "Timestamps",
             RETRANSMISSION_FLAG => "Retransmission Flag",
             PACKET_COUNT => "Packet Count",
+            PARTIAL_SACKS => "Partial SACKs",
             FORWARD_TSN_SUPPORTED => "Forward-TSN-Supported",
             ADAPTATION_LAYER => "Adaptation Layer Indication",
             _ => return None,
@@ -145,6 +149,8 @@ pub enum Parameter<'a> {
     RetransmissionFlag,
     /// The sender offers the count of packets in the flags of its SACKs.
     PacketCount,
+    /// The sender accepts SACKs that leave out gap ack blocks between others.
+    PartialSacks,
     /// The sender accepts FORWARD TSN chunks.
     ForwardTsnSupported,
     /// A parameter of unknown type.
@@ -183,6 +189,7 @@ impl<'a> Element<'a> for Parameter<'a> {
             parameter_type::TIMESTAMPS => Some(Self::Timestamps),
             parameter_type::RETRANSMISSION_FLAG => Some(Self::RetransmissionFlag),
             parameter_type::PACKET_COUNT => Some(Self::PacketCount),
+            parameter_type::PARTIAL_SACKS => Some(Self::PartialSacks),
             parameter_type::FORWARD_TSN_SUPPORTED => Some(Self::ForwardTsnSupported),
             ty => Some(Self::Unknown { ty, raw: tlv.raw }),
         }
@@ -216,6 +223,7 @@ impl Parameter<'_> {
             Self::Timestamps => parameter_type::TIMESTAMPS,
             Self::RetransmissionFlag => parameter_type::RETRANSMISSION_FLAG,
             Self::PacketCount => parameter_type::PACKET_COUNT,
+            Self::PartialSacks => parameter_type::PARTIAL_SACKS,
             Self::ForwardTsnSupported => parameter_type::FORWARD_TSN_SUPPORTED,
             Self::Unknown { ty, .. } => ty,
         }
@@ -341,6 +349,7 @@ impl<'b> ParameterWriter<'b> {
             Parameter::Timestamps => self.timestamps(),
             Parameter::RetransmissionFlag => self.retransmission_flag(),
             Parameter::PacketCount => self.packet_count(),
+            Parameter::PartialSacks => self.partial_sacks(),
             Parameter::ForwardTsnSupported => self.forward_tsn_supported(),
             Parameter::HostName(raw) | Parameter::Unknown { raw, .. } => self.raw(raw),
         }

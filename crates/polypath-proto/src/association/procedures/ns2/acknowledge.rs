@@ -12,7 +12,7 @@ use crate::policy::cwnd_update::ScannedChunk;
 use crate::policy::loss::{self, NewlyAckedOn, SackView};
 use crate::policy::retransmission::LossCause;
 use crate::policy::rtt_sampling::AckedChunk;
-use crate::send::{Fate, InFlight, Outstanding, Sending};
+use crate::send::{Fate, InFlight, Outside, Outstanding, Sending};
 use crate::time::Time;
 use crate::wire::Sack;
 
@@ -219,7 +219,7 @@ impl Sender<'_> {
             let sides = side.paths_of(paths.len());
             flight.ack_gaps(
                 sack.all_gaps(),
-                true,
+                Outside::Missing,
                 |tsn, chunk, fate| {
                     if first[chunk.path.index()] == Some(tsn) {
                         stops_t3.push(chunk.path);
