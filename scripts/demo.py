@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROGRESS = sys.stderr.isatty()
 
-MENDED_AFTER = 2.5  # seconds
+MENDED_AFTER = 5.0  # seconds
 
 
 class Problem(Exception):

@@ -80,6 +80,17 @@ impl Sender<'_> {
     /// Processes the expiry of a path's heartbeat timer. True if the heartbeat period of a
     /// confirmed path is over.
     pub(super) fn handle_heartbeat_timer(&mut self, now: Time, path: PathId) -> bool {
+        if let Some(interval) = self.probe_interval(now, path) {
+            if self.paths[path].heartbeat_deadline().is_none() {
+                self.send_heartbeat(now, path);
+            } else {
+                // One more: the outstanding one counts as lost after the RTO all the same.
+                self.paths[path].stats.heartbeats_sent += 1;
+                self.outbox.push(path, Control::Heartbeat);
+            }
+            self.paths[path].schedule_heartbeat(Some(now + interval));
+            return false;
+        }
         let p = &mut self.paths[path];
         if let Some(deadline) = p.heartbeat_deadline() {
             // The last HEARTBEAT is still outstanding: send the next one when it counts as lost.
@@ -99,6 +110,31 @@ impl Sender<'_> {
             self.sending.give_back();
         }
         true
+    }
+
+    /// Longest time between HEARTBEATs on a path that is not active, if the failover policy limits
+    /// it: while another path is active and carries data.
+    fn probe_interval(&self, now: Time, path: PathId) -> Option<Duration> {
+        let p = &self.paths[path];
+        if !matches!(p.state(), PathState::PotentiallyFailed | PathState::Inactive) {
+            return None;
+        }
+        let interval = self.paths.failover.probe_interval(&p.view())?;
+        let carries = |p: &Path| {
+            p.state() == PathState::Active && p.last_data().is_some_and(|at| at + interval >= now)
+        };
+        self.paths.iter().any(carries).then_some(interval)
+    }
+
+    /// Sends the next HEARTBEAT on a path that is not active earlier, if the failover policy asks
+    /// for that.
+    pub(super) fn hasten_probe(&mut self, now: Time, path: PathId) {
+        let Some(interval) = self.probe_interval(now, path) else { return };
+        let p = &mut self.paths[path];
+        let at = if p.is_idle_since(now - interval) { now } else { now + interval };
+        if p.heartbeat_due().is_none_or(|due| due > at) {
+            p.schedule_heartbeat(Some(at));
+        }
     }
 
     /// Probes an unconfirmed path (RFC 9260 5.4), now or when HB.Max.Burst allows it, the one that
@@ -289,6 +325,7 @@ impl Sender<'_> {
             } else if !self.is_over() && self.probes_at_once(path) {
                 self.send_heartbeat(now, path);
             }
+            self.hasten_probe(now, path);
         }
         self.end_confirmation(now);
     }

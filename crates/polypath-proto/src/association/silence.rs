@@ -3,10 +3,13 @@
 
 use super::Sender;
 use crate::ids::PathId;
-use crate::path::PathState;
+use crate::path::{Path, PathState};
 use crate::policy::retransmission::LossCause;
 use crate::send::{Fate, SackReport};
 use crate::time::Time;
+
+/// Most chunks among which the second packet in flight is searched for.
+const MOST_SEARCHED: usize = 64;
 
 impl Sender<'_> {
     /// A SACK that arrived over `over`, or without one a SHUTDOWN, has acknowledged data: judges
@@ -20,6 +23,11 @@ impl Sender<'_> {
                 self.paths[path].silence.acknowledged(now, t.newly_acked.last_sent);
                 self.paths.failover.on_acknowledged(now, path);
             }
+        }
+        if report.paths.iter().any(|t| t.acked > 0) {
+            self.paths.iter_mut().for_each(|p| p.silence.resume(now));
+        }
+        for path in self.paths.ids() {
             self.watch(now, path);
         }
     }
@@ -38,8 +46,12 @@ impl Sender<'_> {
 
     /// A chunk has been sent on a path.
     pub(super) fn watch_sent(&mut self, now: Time, path: PathId) {
-        if self.paths.watches_silence && self.paths[path].silence.deadline.is_none() {
+        let silence = &self.paths[path].silence;
+        if self.paths.watches_silence && silence.deadline.is_none() && !silence.waits {
             self.watch(now, path);
+            for other in self.paths.ids() {
+                self.hasten_probe(now, other);
+            }
         }
     }
 
@@ -51,10 +63,29 @@ impl Sender<'_> {
             return None;
         }
         let patience = self.paths.failover.patience(&p.view())?;
-        let sent = self.paths[path].oldest().and_then(|sent| self.sending.flight.get(sent.tsn))?;
-        let old = sent.sent + patience.age;
-        let quiet = self.paths[path].silence.last_answer.map(|last| last + patience.quiet);
-        Some(quiet.map_or(old, |quiet| quiet.max(old)))
+        let old = self.awaited_since(p)? + patience.age;
+        Some(p.silence.quiet_since().map_or(old, |quiet| old.max(quiet + patience.quiet)))
+    }
+
+    /// When the second packet in flight on a path was sent, or the first if there is no other.
+    ///
+    /// RFC 9260 6.2: "an acknowledgement SHOULD be generated for at least every second packet", so
+    /// that the last packet of a flight may be acknowledged only after the first one of the next.
+    fn awaited_since(&self, p: &Path) -> Option<Time> {
+        let in_flight = p.sent_here().take(MOST_SEARCHED).filter_map(|sent| {
+            let chunk = self.sending.flight.get(sent.tsn)?;
+            let there = chunk.fate == Fate::InFlight && chunk.path == p.id();
+            (there && chunk.transmissions == sent.transmissions).then_some(chunk)
+        });
+        let (mut bytes, mut first) = (0, None);
+        for chunk in in_flight {
+            bytes += chunk.size();
+            if bytes > p.max_chunk() {
+                return Some(chunk.sent);
+            }
+            first.get_or_insert(chunk.sent);
+        }
+        first
     }
 
     /// The silence of a path is to be judged.
@@ -62,16 +93,34 @@ impl Sender<'_> {
         self.update_t3(now, path);
         match self.silent_at(path) {
             Some(at) if at <= now => {
-                if self.paths.another_is_active(path) {
+                let patience = self.paths.failover.patience(&self.paths[path].view());
+                if !self.paths.another_is_active(path) {
+                    // Judged again when the others have had time to answer.
+                    self.paths[path].silence.deadline = patience.map(|p| now + p.age);
+                } else if patience.is_some_and(|p| self.another_answers(now, path, at - p.quiet)) {
                     self.suspect(now, path);
                 } else {
-                    // Judged again when the others have had time to answer.
-                    let patience = self.paths.failover.patience(&self.paths[path].view());
-                    self.paths[path].silence.deadline = patience.map(|p| now + p.age);
+                    let silence = &mut self.paths[path].silence;
+                    (silence.deadline, silence.waits) = (None, true);
                 }
             }
             at => self.paths[path].silence.deadline = at,
         }
+    }
+
+    /// Whether another active path has answered after `since`, or has nothing that it should have
+    /// answered by now. If every path is late, the hosts are busy or share the failure, and no path
+    /// is better than another.
+    fn another_answers(&self, now: Time, path: PathId, since: Time) -> bool {
+        let others = self.paths.iter().filter(|p| p.id() != path && p.state() == PathState::Active);
+        others.into_iter().any(|p| {
+            let heard = p.silence.last_answer.is_some_and(|heard| heard >= since);
+            let due = || {
+                let patience = self.paths.failover.patience(&p.view())?;
+                Some(self.awaited_since(p)? + (patience.age - patience.quiet))
+            };
+            heard || p.chunks_in_flight() == 0 || due().is_none_or(|due| due > now)
+        })
     }
 
     /// The host reports that it cannot send on a path: its data moves at once.
@@ -131,6 +180,7 @@ impl Sender<'_> {
         if self.probes_at_once(path) {
             self.send_heartbeat(now, path);
         }
+        self.hasten_probe(now, path);
         // The others may be silent too.
         for other in self.paths.ids() {
             self.watch(now, other);
@@ -163,6 +213,8 @@ impl Sender<'_> {
         }
         let p = &mut self.paths[path];
         p.silence.last_answer = Some(now);
+        self.paths.iter_mut().for_each(|p| p.silence.resume(now));
+        let p = &mut self.paths[path];
         if p.state() == PathState::Active {
             p.silence.suspect = None;
         } else if self.probes_at_once(path) {

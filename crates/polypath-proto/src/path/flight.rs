@@ -38,6 +38,11 @@ impl Path {
         }
     }
 
+    /// When data was last sent here, or the window last reduced because none was.
+    pub(crate) const fn last_data(&self) -> Option<Time> {
+        self.last_data
+    }
+
     /// The highest TSN sent here.
     pub(crate) const fn highest_sent(&self) -> Option<Tsn> {
         self.highest_sent
@@ -120,6 +125,11 @@ impl Path {
     /// [`oldest_is_gone`](Self::oldest_is_gone) has dropped void entries.
     pub(crate) fn oldest(&self) -> Option<SentHere> {
         self.sent_here.front().copied()
+    }
+
+    /// The transmissions here from the oldest on, void entries included.
+    pub(crate) fn sent_here(&self) -> impl Iterator<Item = &SentHere> {
+        self.sent_here.iter()
     }
 
     /// The transmission in flight here that was sent last; drops void entries at the back.

@@ -15,6 +15,10 @@ pub(crate) struct Silence {
     pub(crate) last_rtt: Option<Duration>,
     /// Since when the path is suspect, while nothing has confirmed that it fails.
     pub(crate) suspect: Option<Time>,
+    /// The path is silent, but so are the others: it is not judged before one of them answers.
+    pub(crate) waits: bool,
+    /// When another path answered for the first time after a silence of all.
+    pub(crate) resumed: Option<Time>,
 }
 
 impl Silence {
@@ -25,5 +29,17 @@ impl Silence {
         if let Some(sent) = sent {
             self.last_rtt = Some(now.since(sent));
         }
+    }
+
+    /// A path has answered: one that is silent together with it is judged from now on.
+    pub(crate) const fn resume(&mut self, now: Time) {
+        if self.waits {
+            (self.waits, self.resumed) = (false, Some(now));
+        }
+    }
+
+    /// The instant from which the silence of the path counts.
+    pub(crate) fn quiet_since(&self) -> Option<Time> {
+        self.last_answer.max(self.resumed)
     }
 }

@@ -47,6 +47,7 @@ mod recovery;
 mod retransmissions;
 mod shutdown;
 mod stream_schedulers;
+mod suspect;
 mod tags;
 mod takeover;
 mod timers;

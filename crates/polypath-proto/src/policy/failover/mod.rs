@@ -188,6 +188,13 @@ pub trait FailoverPolicy: Send + Debug {
         let _ = (now, path);
     }
 
+    /// Longest time between HEARTBEATs on `path`, which is not active, while another path carries
+    /// data; `None` leaves them to the RTO and HB.interval.
+    fn probe_interval(&self, path: &PathView) -> Option<Duration> {
+        let _ = path;
+        None
+    }
+
     /// Whether to probe `path` at once after an error, regardless of HB.interval. `path` has its
     /// new state already.
     fn probes_at_once(&self, path: &PathView) -> bool {

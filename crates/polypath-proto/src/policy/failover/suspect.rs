@@ -26,6 +26,17 @@
 //!   window of RFC 8985 6.2, step 4), and data not yet sent again is in flight as before.
 //! - A path that fails repeatedly has to answer one more HEARTBEAT in a row after each failure, up
 //!   to five, before it carries data again; `STEADY` without a failure forgive one.
+//! - The age counts from the second packet in flight: a receiver may acknowledge the odd last
+//!   packet of a flight only with the first one of the next (RFC 9260 6.2).
+//! - If the other active paths should have answered as well and have not, the silence shows
+//!   nothing about this one: the peer, this host or a common link has stopped for a moment. It is
+//!   judged again `M` after one of them has answered.
+//! - While others carry data, a path that is not active gets a HEARTBEAT at least each second, or
+//!   each two round trips if that is longer. RFC 9260 8.3 and RFC 7829 3.2 (5) would send them an
+//!   RTO apart, which doubles up to RTO.Max, so that a path that was away for half a minute would
+//!   be found up to a minute later. RFC 8085 3.1.1 allows one packet each round trip, and at about
+//!   a hundred bytes a second the congestion that the doubling guards against cannot arise. The
+//!   errors still count after an RTO.
 //! - If no other path is active, only timeouts count, and the path stays active until
 //!   Path.Max.Retrans is exceeded. Then the potentially failed path with the fewest errors is taken
 //!   back, as by [CMT-PF](super::cmt_potentially_failed).
@@ -64,6 +75,9 @@ static PARAMETERS: [Setting; 1] = [Setting::time(
     Duration::from_millis(1)..=Duration::from_secs(10),
     "shortest silence beyond the round-trip time",
 )];
+
+/// Longest time between HEARTBEATs on a path that is not active, if two round trips are shorter.
+const PROBES: Duration = Duration::from_secs(1);
 
 /// Time without a failure after which a path has to answer one HEARTBEAT less.
 const STEADY: Duration = Duration::from_secs(10);
@@ -161,6 +175,11 @@ impl FailoverPolicy for Suspect {
         let delayed =
             if path.in_flight <= path.max_chunk { self.ack_delay } else { Duration::ZERO };
         Some(Patience { age: rtt + margin + delayed, quiet: margin + delayed })
+    }
+
+    fn probe_interval(&self, path: &PathView) -> Option<Duration> {
+        let rtt = path.srtt.unwrap_or_default().max(path.last_rtt.unwrap_or_default());
+        Some(PROBES.max(2 * rtt))
     }
 
     fn after_silence(&mut self, path: &PathView, _: PathsView<'_>) -> PathState {

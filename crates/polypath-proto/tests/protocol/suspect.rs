@@ -1,0 +1,143 @@
+//! The failover policy `suspect` of the profile `modern`: which silences count, and how soon a path
+//! that returns is found.
+
+use crate::common::*;
+use polypath_proto::*;
+
+const ACTIVE: PathState = PathState::Active;
+
+fn suspicions(net: &Net) -> [u64; 2] {
+    [0, 1].map(|path| net.a(0).path_stats(PathId(path)).unwrap().suspicions)
+}
+
+/// Two paths of 20 ms that both carry data, with megabytes left to send.
+fn busy() -> Net {
+    let mut net = established(2, Config::modern());
+    net.drive_until(S(1), Net::all_active);
+    net.send(0, 0, payload(1, 3_000_000)).unwrap();
+    net.run(MS(60));
+    let data = |net: &Net, path| net.sent_with(0, "DATA").iter().any(|p| p.net() == path);
+    assert!(data(&net, 0) && data(&net, 1) && suspicions(&net) == [0, 0]);
+    net
+}
+
+/// From now on the network holds packets for `pause`, on path 0 alone or on every path.
+fn pause(net: &mut Net, pause: std::time::Duration, every: bool) {
+    let until = net.now + pause;
+    net.filter(move |p| {
+        let held = p.at < until && (every || p.net() == 0);
+        if held { Fate::Late(until.since(p.at)) } else { Fate::Pass }
+    });
+}
+
+#[test]
+fn a_pause_of_every_path_is_no_failure_of_one() {
+    for length in [40, 80, 150] {
+        let mut net = busy();
+        pause(&mut net, MS(length), true);
+        net.run(MS(400));
+        assert_eq!(suspicions(&net), [0, 0], "{length} ms");
+        let mut net = busy();
+        pause(&mut net, MS(length), false);
+        net.run(MS(400));
+        assert_eq!(suspicions(&net), [1, 0], "{length} ms");
+    }
+}
+
+/// A path that fails during a pause of all is left after it.
+#[test]
+fn a_path_that_fails_while_all_pause_is_left_when_the_other_answers() {
+    let mut net = busy();
+    pause(&mut net, MS(100), true);
+    net.cuts.insert(0);
+    let start = net.now;
+    net.drive_until(MS(400), |net| net.states(0)[0] != ACTIVE);
+    // The pause, the round trip, and half a round trip more.
+    let left = net.now.since(start).as_millis();
+    assert!((100..=145).contains(&left), "{left} ms");
+    assert_eq!(suspicions(&net), [1, 0]);
+}
+
+/// RFC 9260 6.2: the last packet of the first flight is acknowledged only after the first one of
+/// the next, and here after the other path is confirmed.
+#[test]
+fn the_odd_packet_of_a_flight_is_no_silence() {
+    for late in 0..10 {
+        let setup = Setup {
+            paths: 2,
+            configs: [Config::modern(), Config::modern()],
+            delay: MS(45),
+            ..Setup::default()
+        };
+        let mut net = setup.build();
+        net.connect(0);
+        net.send(0, 0, payload(1, 400_000)).unwrap();
+        // The second flight is a little late.
+        let from = net.now + MS(120);
+        net.filter(move |p| {
+            let held = p.at >= from && p.net() == 0 && p.has("DATA");
+            if held { Fate::Late(MS(late)) } else { Fate::Pass }
+        });
+        net.run(MS(800));
+        assert_eq!(suspicions(&net), [0, 0], "{late} ms late");
+    }
+}
+
+/// Sends a message every 20 ms for this time.
+fn talk(net: &mut Net, millis: u64) {
+    for _ in 0..millis / 20 {
+        net.send(0, 0, payload(1, 3000)).unwrap();
+        net.run(MS(20));
+    }
+}
+
+fn heartbeats(net: &Net, mark: usize) -> usize {
+    net.sent_since(0, mark).iter().filter(|p| p.has("HEARTBEAT") && p.net() == 0).count()
+}
+
+#[test]
+fn a_path_is_used_again_within_a_second_of_its_return() {
+    for away in [5, 10, 30] {
+        for moment in [0, 300, 700] {
+            let mut net = established(2, Config::modern());
+            net.drive_until(S(1), Net::all_active);
+            talk(&mut net, 200);
+            net.cuts.insert(0);
+            let mark = net.log.len();
+            talk(&mut net, away * 1000 + moment);
+            assert_ne!(net.states(0)[0], ACTIVE);
+            // Few packets: one a second, and those of the first seconds.
+            let count = heartbeats(&net, mark);
+            assert!(count <= away as usize + 8, "{count} HEARTBEATs in {away} s");
+            net.cuts.clear();
+            let (back, mark) = (net.now, net.log.len());
+            talk(&mut net, 1200);
+            let again: Vec<_> = net.sent_since(0, mark).into_iter().collect();
+            let again = again.iter().find(|p| p.has("DATA") && p.net() == 0);
+            let after = again.expect("the path is used again").at.since(back).as_millis();
+            assert!(after <= 1100, "{after} ms after an outage of {away} s");
+        }
+    }
+}
+
+/// Without data a failed path is probed as RFC 9260 8.3 has it, and within a second once there is
+/// data again.
+#[test]
+fn an_idle_association_probes_rarely() {
+    let mut net = established(2, Config::modern());
+    net.drive_until(S(1), Net::all_active);
+    talk(&mut net, 200);
+    net.cuts.insert(0);
+    talk(&mut net, 20_000);
+    net.run(S(3));
+    let mark = net.log.len();
+    net.run(S(300));
+    let count = heartbeats(&net, mark);
+    assert!(count <= 300 / 30, "{count} HEARTBEATs in five minutes");
+    net.cuts.clear();
+    assert_ne!(net.states(0)[0], ACTIVE);
+    let mark = net.log.len();
+    talk(&mut net, 1200);
+    assert!(heartbeats(&net, mark) >= 1);
+    assert_eq!(net.states(0)[0], ACTIVE);
+}
