@@ -7,8 +7,9 @@ use std::time::Duration;
 use polypath::proto::Registry;
 use polypath_apps::forward::client::{Route, local, remote};
 use polypath_apps::forward::mux::{Mux, Request, Side};
+use polypath_apps::forward::port::listen;
 use polypath_apps::forward::pump::{Ended, pump};
-use polypath_apps::forward::{self, FORWARD, Failure as Reason, Target};
+use polypath_apps::forward::{self, FORWARD, Failure as Reason, Problem, Target};
 use tokio::net::{TcpListener, lookup_host};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -126,6 +127,19 @@ fn not_connected(target: &Target, why: Reason) -> Failure {
     Failure::new(format!("the server cannot connect to {target}: {why}"))
 }
 
+/// A line about a connection that is not forwarded.
+fn text(problem: &Problem<'_>) -> String {
+    match problem {
+        Problem::NotConnected(target, why) => not_connected(target, *why).reason(),
+        Problem::NotAccepted(error) => waiting(error),
+    }
+}
+
+/// Connections wait because this host has reached a limit, such as that of `ulimit -n`.
+pub(crate) fn waiting(error: &std::io::Error) -> String {
+    format!("new connections wait: {}", system_text(error))
+}
+
 pub(crate) async fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
     if args.local.is_empty()
         && args.remote.is_empty()
@@ -190,7 +204,7 @@ async fn bind(port: &Port) -> Result<TcpListener, Failure> {
     };
     let addresses: Vec<SocketAddr> =
         lookup_host((host, port.port)).await.map_err(failed)?.collect();
-    TcpListener::bind(&addresses[..]).await.map_err(failed)
+    listen(&addresses).map_err(failed)
 }
 
 /// Serves all ports, or standard input and output, until an end or a failure.
@@ -226,9 +240,7 @@ async fn serve(
                 Route::Socks => eprintln!("forwarding {address} (SOCKS 5)"),
             }
         }
-        let report = |target: &Target, why: Reason| {
-            eprintln!("{}", one_line(&not_connected(target, why).reason()));
-        };
+        let report = |problem: Problem<'_>| eprintln!("{}", one_line(&text(&problem)));
         tasks.spawn(local(mux.clone(), listener, route, report));
     }
     for (number, Mapping { from, .. }) in args.remote.iter().enumerate() {

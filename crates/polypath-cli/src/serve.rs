@@ -7,10 +7,11 @@ use polypath_apps::accept::{Arrival, Peer};
 use polypath_apps::forward::mux::{Mux, Side};
 use polypath_apps::forward::rules::Rule;
 use polypath_apps::forward::server::{Rules, serve};
-use polypath_apps::forward::{self, FORWARD, Target};
+use polypath_apps::forward::{self, FORWARD, Failure as Failed, Problem};
 use tokio::task::JoinSet;
 
 use crate::failure::{Failure, one_line};
+use crate::forward::waiting;
 use crate::interrupt::Interrupt;
 use crate::listen::Listen;
 use crate::tuning::Tuning;
@@ -73,8 +74,17 @@ async fn client(peer: Peer, rules: Arc<Rules>) -> String {
     let fingerprint = peer.association.peer();
     let address = peer.address;
     let (mux, requests) = Mux::start(peer.association.clone(), Side::Server);
-    let report = move |target: &Target| {
-        eprintln!("{address} may not reach {}", one_line(&target.to_string()));
+    let report = move |problem: Problem<'_>| {
+        let line = match problem {
+            Problem::NotConnected(target, Failed::NotAllowed) => {
+                format!("{address} may not reach {target}")
+            }
+            Problem::NotConnected(target, why) => {
+                format!("cannot connect {address} to {target}: {why}")
+            }
+            Problem::NotAccepted(error) => waiting(error),
+        };
+        eprintln!("{}", one_line(&line));
     };
     serve(mux, requests, rules, fingerprint, report).await;
     match peer.association.close_reason() {

@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 use crate::forward::connection::Connection;
 use crate::forward::message::{Failure, Target};
 use crate::forward::mux::{Mux, Request};
-use crate::forward::{pump, socks};
+use crate::forward::port::Port;
+use crate::forward::{Problem, pump, socks};
 
 /// Where the connections of a local port go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub enum Route {
 
 /// Forwards the connections of a local port, until the port fails.
 ///
-/// `report` is called with the target and the reason of each connection that does not come about.
+/// `report` is called with each connection that does not come about.
 ///
 /// # Errors
 ///
@@ -32,30 +33,18 @@ pub async fn local(
     mux: Mux,
     listener: TcpListener,
     route: Route,
-    report: impl Fn(&Target, Failure) + Clone + Send + 'static,
+    report: impl Fn(Problem<'_>) + Clone + Send + Sync + 'static,
 ) -> io::Result<()> {
+    let mut port = Port::new(listener);
     loop {
-        let socket = match listener.accept().await {
-            Ok((socket, _)) => socket,
-            // Such as too many open files, or a connection that has gone already.
-            Err(error) if is_passing(&error) => {
-                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
+        let socket = port.next(|error| report(Problem::NotAccepted(error))).await?;
         let (mux, route, report) = (mux.clone(), route.clone(), report.clone());
         tokio::spawn(async move {
             if let Err((target, failure)) = one(&mux, socket, route).await {
-                report(&target, failure);
+                report(Problem::NotConnected(&target, failure));
             }
         });
     }
-}
-
-/// Whether a listener works again after an error.
-pub(crate) fn is_passing(error: &io::Error) -> bool {
-    !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::NotConnected)
 }
 
 async fn one(mux: &Mux, mut socket: TcpStream, route: Route) -> Result<(), (Target, Failure)> {

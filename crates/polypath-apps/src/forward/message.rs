@@ -65,7 +65,11 @@ pub enum Failure {
 impl Failure {
     /// The failure for an error of the operating system.
     pub fn of(error: &io::Error) -> Self {
+        use rustix::io::Errno;
         match error.kind() {
+            _ if matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE)) => {
+                Self::TooMany
+            }
             io::ErrorKind::ConnectionRefused => Self::Refused,
             io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => Self::Unreachable,
             io::ErrorKind::TimedOut => Self::TimedOut,

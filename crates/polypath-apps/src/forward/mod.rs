@@ -13,6 +13,7 @@ pub mod connection;
 mod credit;
 mod message;
 pub mod mux;
+pub mod port;
 pub mod pump;
 pub mod rules;
 pub mod server;
@@ -24,6 +25,15 @@ use polypath::{Config, ConfigError};
 use crate::consent::Service;
 
 pub use message::{Failure, Target};
+
+/// Why a connection is not forwarded.
+#[derive(Debug)]
+pub enum Problem<'a> {
+    /// It cannot be connected to its target.
+    NotConnected(&'a Target, Failure),
+    /// Connections wait to be accepted, such as for too many open files.
+    NotAccepted(&'a std::io::Error),
+}
 
 /// The forwarding protocol.
 pub const FORWARD: Service = Service { name: "forward", version: 1, oldest: 1 };

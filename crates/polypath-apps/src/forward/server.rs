@@ -11,12 +11,12 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::error::system_text;
-use crate::forward::client::is_passing;
 use crate::forward::connection::Connection;
 use crate::forward::message::{Failure, Target};
 use crate::forward::mux::{Mux, Request};
-use crate::forward::pump;
+use crate::forward::port::{Port, listen};
 use crate::forward::rules::Rule;
+use crate::forward::{Problem, pump};
 use crate::liveness;
 
 /// Time to connect to one address of a target.
@@ -37,13 +37,14 @@ pub struct Rules {
 }
 
 /// Serves a client until its association ends, or no packet has arrived from it for two minutes
-/// although all paths are probed. `report` is called with each connection that the rules exclude.
+/// although all paths are probed. `report` is called with each connection that the rules or the limits
+/// of this host exclude.
 pub async fn serve(
     mux: Mux,
     requests: mpsc::Receiver<Request>,
     rules: Arc<Rules>,
     client: Option<Fingerprint>,
-    report: impl Fn(&Target) + Clone + Send + 'static,
+    report: impl Fn(Problem<'_>) + Clone + Send + Sync + 'static,
 ) {
     let association = mux.association().clone();
     tokio::select! {
@@ -59,7 +60,7 @@ async fn serve_all(
     mut requests: mpsc::Receiver<Request>,
     rules: Arc<Rules>,
     client: Option<Fingerprint>,
-    report: impl Fn(&Target) + Clone + Send + 'static,
+    report: impl Fn(Problem<'_>) + Clone + Send + Sync + 'static,
 ) {
     // Ports are closed with the association.
     let mut ports = JoinSet::new();
@@ -71,8 +72,8 @@ async fn serve_all(
                     match connect(&rules, client, &target).await {
                         Ok(socket) => join(connection, socket).await,
                         Err(failure) => {
-                            if failure == Failure::NotAllowed {
-                                report(&target);
+                            if matches!(failure, Failure::NotAllowed | Failure::TooMany) {
+                                report(Problem::NotConnected(&target, failure));
                             }
                             connection.refuse(failure).await;
                         }
@@ -91,7 +92,7 @@ async fn serve_all(
                     return;
                 }
                 if let Ok((socket, _)) = opened {
-                    ports.spawn(accept(mux.clone(), socket, listener));
+                    ports.spawn(accept(mux.clone(), socket, listener, report.clone()));
                 }
             }
             // A client has no listeners of this side.
@@ -147,33 +148,31 @@ async fn open_port(
     let target = Target { host, port };
     let addresses =
         allowed(&rules.listen, client, &target).await.map_err(|failure| failure.to_string())?;
-    let listener = TcpListener::bind(&addresses[..]).await.map_err(|error| system_text(&error))?;
+    let listener = listen(&addresses).map_err(|error| system_text(&error))?;
     let port = listener.local_addr().map_err(|error| system_text(&error))?.port();
     Ok((listener, port))
 }
 
 /// Passes the connections of a port on to the client.
-async fn accept(mux: Mux, listener: TcpListener, number: u64) {
-    loop {
-        match listener.accept().await {
-            Ok((socket, _)) => {
-                let mux = mux.clone();
-                tokio::spawn(async move {
-                    match mux.arrived(number).await {
-                        Ok(connection) => {
-                            pump::tcp(connection, socket).await;
-                        }
-                        Err(_) => {
-                            // As if nothing listened on the port.
-                            let _ = socket.set_zero_linger();
-                        }
-                    }
-                });
+async fn accept(
+    mux: Mux,
+    listener: TcpListener,
+    number: u64,
+    report: impl Fn(Problem<'_>) + Send + Sync + 'static,
+) {
+    let mut port = Port::new(listener);
+    while let Ok(socket) = port.next(|error| report(Problem::NotAccepted(error))).await {
+        let mux = mux.clone();
+        tokio::spawn(async move {
+            match mux.arrived(number).await {
+                Ok(connection) => {
+                    pump::tcp(connection, socket).await;
+                }
+                Err(_) => {
+                    // As if nothing listened on the port.
+                    let _ = socket.set_zero_linger();
+                }
             }
-            Err(error) if is_passing(&error) => {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-            Err(_) => return,
-        }
+        });
     }
 }
