@@ -3,7 +3,7 @@
 
     bulk.py recv tcp|mptcp ADDRESS PORT SECONDS       # ends that long after the first byte, or with the sender
     bulk.py send tcp|mptcp ADDRESS PORT SECONDS CONTROLLER [FROM]
-    bulk.py watch FOLDER SECONDS                      # the first file in it; ends that long after its first byte
+    bulk.py watch FOLDER SECONDS                      # the largest file in it; ends that long after its first byte
 
 A receiver and a watch print "ready", and at the end one line of JSON: the bytes, the times of the first and the last
 of them on CLOCK_MONOTONIC, and gaps without new bytes.
@@ -18,6 +18,8 @@ import sys
 import time
 
 MPTCP = 262
+# A file of fewer bytes is not what is transferred.
+LEAST = 1000
 # Seconds without new bytes that count as a gap; a watch cannot see shorter ones.
 GAP = 0.005
 
@@ -80,15 +82,14 @@ def send(kind: str, address: str, port: str, seconds: str, controller: str, sour
 
 
 def watch(folder: str, seconds: str) -> None:
-    log, going, file = Log(), [True], None
+    log, going = Log(), [True]
     signal.signal(signal.SIGTERM, lambda *_: going.clear())
     print("ready", flush=True)
     while going and (not log.bytes or time.monotonic() < log.first + float(seconds)):
+        # polypath keeps a small file beside the one that grows.
         with contextlib.suppress(OSError):
-            if file is None:
-                names = [entry.path for entry in os.scandir(folder) if entry.is_file()]
-                file = os.open(names[0], os.O_RDONLY) if names else None
-            elif (size := os.fstat(file).st_size) > log.bytes:
+            size = max((entry.stat().st_size for entry in os.scandir(folder)), default=0)
+            if size > max(log.bytes, LEAST):
                 log.add(size)
         time.sleep(0.001)
     log.show()

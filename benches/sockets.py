@@ -191,10 +191,14 @@ class Run:
         receiver.stderr.readline()
         sender = self.start(self.net.a, self.args.polypath, "send", source, *to, "-q", "--retry", 0, *options)
         cut, reports = self.fault(at, command, seconds)
-        log = json.loads(Ended(watch, 60).out)
+        watched = Ended(watch, 30)
         for popen in (sender, receiver):
             os.kill(popen.pid, signal.SIGKILL)
-        used = sum(Ended(popen, 5).cpu for popen in (sender, receiver))
+        ended = [Ended(popen, 5) for popen in (sender, receiver)]
+        used = sum(process.cpu for process in ended)
+        if not watched.out:
+            raise RuntimeError(f"polypath: {' '.join(process.err.strip() for process in ended)}")
+        log = json.loads(watched.out)
         return {"bytes": log["bytes"], "seconds": log["last"] - log["first"], "cpu": used, "retransmitted": 0.0,
                 "gap": longest_gap(log, cut), "reports": reports}
 
