@@ -165,7 +165,7 @@ class Parameters(TypedDict, total=False):
     #: Allowed: true or false. Default: false.
     path_mtu_discovery: bool
     #: Offer explicit congestion notification (RFC 4960 Appendix A, RFC 3168; off). Allowed: true or
-    #: false. Default: false.
+    #: false. Default: true (RFC 9260: false).
     ecn: bool
     #: Pair every local with every remote address, instead of one local address for each remote one.
     #: Allowed: true or false. Default: false.
