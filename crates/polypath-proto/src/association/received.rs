@@ -278,7 +278,7 @@ impl Association {
         if self.is_abort_of_a_change(from) {
             return;
         }
-        if let Some(path) = sender!(self).refused_path(from) {
+        if let Some(path) = self.paths.refused_path(from) {
             self.events.push(Event::PathRefused { path });
             return;
         }
@@ -443,7 +443,7 @@ impl Association {
         if !matches!(self.state, State::CookieWait(_)) {
             return None;
         }
-        sender!(self).path_of_init_ack(packet)
+        self.paths.path_of_init_ack(packet)
     }
 
     // Dynamic addresses (RFC 5061).
