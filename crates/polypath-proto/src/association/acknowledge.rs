@@ -112,8 +112,8 @@ impl Sender<'_> {
         self.sending.report_drained(was_done, self.events);
     }
 
-    /// Updates T3-rtx, error counts and bursts of the paths after a SACK; `dormant` if every path was
-    /// inactive before it.
+    /// Updates T3-rtx, error counts and bursts of the paths after a SACK; `dormant` if every path
+    /// was inactive before it.
     fn credit_paths(&mut self, now: Time, report: &SackReport, dormant: bool) {
         for (path, t) in self.paths.ids().zip(&report.paths) {
             self.update_t3(now, path);

@@ -231,7 +231,7 @@ impl Association {
         self.state = State::Established;
         let mut s = sender!(self);
         s.procedures.start_path_management(&mut s, now, true);
-        s.start_mtu_searches(now);
+        s.paths.start_mtu_searches(now);
         if self.shutdown_requested {
             self.begin_shutdown(now);
         }

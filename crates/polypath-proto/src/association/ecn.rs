@@ -40,27 +40,29 @@ impl Marks {
         self.answered |= self.echo.is_some();
         self.echo = self.echo.filter(|echo| echo.is_after(lowest));
     }
+}
 
+impl Sender<'_> {
     /// Processes an ECNE: a packet of this side was marked.
-    pub(super) fn handle_ecne(s: &mut Sender<'_>, path: PathId, lowest: Tsn) {
-        let flight = &s.sending.flight;
+    pub(super) fn handle_ecne(&mut self, path: PathId, lowest: Tsn) {
+        let flight = &self.sending.flight;
         if lowest.is_after(flight.highest()) {
             // The TSN was never sent.
-            s.stats.dropped += 1;
+            self.stats.dropped += 1;
             return;
         }
         // The path of a chunk that has been acknowledged meanwhile is unknown: assume the current
         // one.
-        let marked = flight.get(lowest).map_or_else(|| s.paths.current(), |chunk| chunk.path);
+        let marked = flight.get(lowest).map_or_else(|| self.paths.current(), |chunk| chunk.path);
         // The highest TSN on this path: below what CMT sends ahead, there are TSNs that are sent
         // later.
-        let highest = s.paths[marked].highest_sent().unwrap_or_else(|| flight.highest());
-        if s.paths[marked].marks.notified(lowest, highest) {
-            s.cut_window(s.now, marked, Congestion::Ecn);
-            let p = &mut s.paths[marked];
+        let highest = self.paths[marked].highest_sent().unwrap_or_else(|| flight.highest());
+        if self.paths[marked].marks.notified(lowest, highest) {
+            self.cut_window(self.now, marked, Congestion::Ecn);
+            let p = &mut self.paths[marked];
             p.recovery.clear_undo();
             p.stats.congestion_notified += 1;
         }
-        s.outbox.push_cwr(path, lowest);
+        self.outbox.push_cwr(path, lowest);
     }
 }

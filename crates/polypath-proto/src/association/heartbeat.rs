@@ -9,9 +9,23 @@ use crate::constants::PathConfirmation;
 use crate::ids::PathId;
 use crate::outbox::Control;
 use crate::path::{Path, PathState};
-use crate::paths::HeartbeatKind;
+use crate::paths::{HeartbeatKind, Paths};
 use crate::policy::failover::PathErrorKind;
 use crate::time::Time;
+
+impl Paths {
+    /// A path has been confirmed: probe those that HB.Max.Burst has delayed.
+    pub(super) fn verify_next(&mut self, now: Time) {
+        for p in self.iter_mut() {
+            let waits = p.state() == PathState::Unconfirmed
+                && p.heartbeat_deadline().is_none()
+                && p.error_count() <= p.path_max_retrans();
+            if waits && p.heartbeat_due().is_some() {
+                p.schedule_heartbeat(Some(now));
+            }
+        }
+    }
+}
 
 impl Sender<'_> {
     /// A HEARTBEAT on this path has been requested.
@@ -163,18 +177,6 @@ impl Sender<'_> {
         let too_many = sent.len() + before - most;
         let next = sent.get(too_many).or_else(|| sent.last()).copied().unwrap_or(now);
         self.paths[path].schedule_heartbeat(Some(next + rto));
-    }
-
-    /// A path has been confirmed: probe those that HB.Max.Burst has delayed.
-    pub(super) fn verify_next(&mut self, now: Time) {
-        for p in self.paths.iter_mut() {
-            let waits = p.state() == PathState::Unconfirmed
-                && p.heartbeat_deadline().is_none()
-                && p.error_count() <= p.path_max_retrans();
-            if waits && p.heartbeat_due().is_some() {
-                p.schedule_heartbeat(Some(now));
-            }
-        }
     }
 
     /// Measures the bandwidth of a newly confirmed path before it is needed.

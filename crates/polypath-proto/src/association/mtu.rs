@@ -10,27 +10,29 @@ use super::Sender;
 use crate::ids::PathId;
 use crate::outbox::Control;
 use crate::path::PathState;
+use crate::paths::Paths;
 use crate::time::Time;
 
-impl Sender<'_> {
+impl Paths {
+    /// Starts the search on all paths that are confirmed and work: data may be sent.
     pub(super) fn start_mtu_searches(&mut self, now: Time) {
-        for path in self.paths.ids() {
+        for path in self.ids() {
             self.start_mtu_search(now, path);
         }
     }
 
-    /// Starts the search on a path that is confirmed and works.
+    /// Starts the search on a path if it is confirmed and works.
     pub(super) fn start_mtu_search(&mut self, now: Time, path: PathId) {
-        let usable = self.phase.may_send_data;
-        let p = &mut self.paths[path];
-        if usable
-            && !matches!(p.state(), PathState::Unconfirmed | PathState::Removed)
+        let p = &mut self[path];
+        if !matches!(p.state(), PathState::Unconfirmed | PathState::Removed)
             && let Some(search) = &mut p.mtu_search
         {
             search.start(now);
         }
     }
+}
 
+impl Sender<'_> {
     pub(super) fn handle_mtu_timer(&mut self, now: Time, path: PathId) {
         let p = &mut self.paths[path];
         let (rto, before) = (p.rto(), p.max_packet());

@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::ids::PathId;
 use crate::outbox::Control;
 use crate::path::{Path, PathState};
+use crate::paths::Paths;
 use crate::policy::congestion::NewPath;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::LostChunk;
@@ -19,6 +20,27 @@ use crate::wire::{Chunk, Packet};
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 const UDP_HEADER: usize = 8;
+
+impl Paths {
+    /// The path of an INIT ACK from an address that the application did not pass, but that lists
+    /// one that it did (RFC 9260 5.1.2 D).
+    #[cold]
+    pub(super) fn path_of_init_ack(&self, packet: &Packet<'_>) -> Option<PathId> {
+        let Some(Ok(Chunk::InitAck(init))) = packet.chunks().next() else { return None };
+        let mut listed = init.parameters.iter().filter_map(|p| p.ok()?.address());
+        listed.find_map(|ip| self.confirmed_to(ip)).map(Path::id)
+    }
+
+    /// The path that a packet arrived on, if it has never worked while another one does. An ABORT
+    /// with a reflected tag then means that the peer does not know the address that it sees this
+    /// side with on that path (behind a NAT, or bound to an unspecified address): it finds its
+    /// associations by address. RFC 9260 8.5.1 B would end the association, which still works.
+    pub(super) fn refused_path(&self, from: &FourTuple) -> Option<PathId> {
+        let path = self.path_for(from)?;
+        let works = self.any_is_active();
+        (works && self[path].state() == PathState::Unconfirmed).then_some(path)
+    }
+}
 
 impl Sender<'_> {
     /// Adds a path unless it exists; `None` if there are too many.
@@ -98,15 +120,6 @@ impl Sender<'_> {
         self.paths[path].adopt_addresses(from.local, from.remote, moves);
     }
 
-    /// The path of an INIT ACK from an address that the application did not pass, but that lists
-    /// one that it did (RFC 9260 5.1.2 D).
-    #[cold]
-    pub(super) fn path_of_init_ack(&self, packet: &Packet<'_>) -> Option<PathId> {
-        let Some(Ok(Chunk::InitAck(init))) = packet.chunks().next() else { return None };
-        let mut listed = init.parameters.iter().filter_map(|p| p.ok()?.address());
-        listed.find_map(|ip| self.paths.confirmed_to(ip)).map(Path::id)
-    }
-
     /// Adds paths to addresses that the peer has listed (RFC 9260 5.1.2). `port` is the UDP port of
     /// the address that packets have arrived from; it is used for the others until they send from
     /// another one (RFC 6951 5.4).
@@ -153,16 +166,6 @@ impl Sender<'_> {
         self.add_path(now, from.local.ip(), from.remote)
     }
 
-    /// The path that a packet arrived on, if it has never worked while another one does. An ABORT
-    /// with a reflected tag then means that the peer does not know the address that it sees this
-    /// side with on that path (behind a NAT, or bound to an unspecified address): it finds its
-    /// associations by address. RFC 9260 8.5.1 B would end the association, which still works.
-    pub(super) fn refused_path(&self, from: &FourTuple) -> Option<PathId> {
-        let path = self.paths.path_for(from)?;
-        let works = self.paths.any_is_active();
-        (works && self.paths[path].state() == PathState::Unconfirmed).then_some(path)
-    }
-
     /// Marks the path confirmed: the peer can be reached over it (RFC 9260 5.4).
     pub(super) fn confirm(&mut self, now: Time, path: PathId) {
         if self.paths[path].state() == PathState::Unconfirmed {
@@ -170,12 +173,14 @@ impl Sender<'_> {
             self.paths.set_state(now, path, PathState::Active, self.events);
             if self.phase.synchronised {
                 self.procedures.schedule_heartbeat(self, now, path);
-                self.verify_next(now);
+                self.paths.verify_next(now);
                 self.measure_bandwidth(now, path);
             }
             self.paths.apply_requested_primary(now, self.events);
         }
-        self.start_mtu_search(now, path);
+        if self.phase.may_send_data {
+            self.paths.start_mtu_search(now, path);
+        }
     }
 
     /// Counts an error on `path` (RFC 9260 8.1, 8.2).

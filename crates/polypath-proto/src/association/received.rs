@@ -8,7 +8,6 @@ use super::Association;
 use super::Violation;
 use super::addresses::{AckOutcome, Addresses};
 use super::data::DataSeen;
-use super::ecn::Marks;
 use super::state::State;
 use crate::budget;
 use crate::event::{CloseReason, Event};
@@ -153,7 +152,7 @@ impl Association {
                 return self.handle_nr_sack(now, path, sack, seen.timestamp.and_then(|t| t.echo));
             }
             Chunk::Ecne(e) if self.handshake.has(Extension::Ecn) => {
-                Marks::handle_ecne(&mut sender!(self), path, e.lowest_tsn);
+                sender!(self).handle_ecne(path, e.lowest_tsn);
             }
             Chunk::Cwr(c) if self.handshake.has(Extension::Ecn) => {
                 self.marks.handle_cwr(c.lowest_tsn);
@@ -278,7 +277,7 @@ impl Association {
         if self.is_abort_of_a_change(from) {
             return;
         }
-        if let Some(path) = sender!(self).refused_path(from) {
+        if let Some(path) = self.paths.refused_path(from) {
             self.events.push(Event::PathRefused { path });
             return;
         }
@@ -443,7 +442,7 @@ impl Association {
         if !matches!(self.state, State::CookieWait(_)) {
             return None;
         }
-        sender!(self).path_of_init_ack(packet)
+        self.paths.path_of_init_ack(packet)
     }
 
     // Dynamic addresses (RFC 5061).

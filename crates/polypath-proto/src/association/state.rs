@@ -135,7 +135,7 @@ impl Association {
         self.events.push_always(Event::Established { inbound });
         let mut s = sender!(self);
         s.procedures.start_path_management(&mut s, now, inbound);
-        s.start_mtu_searches(now);
+        s.paths.start_mtu_searches(now);
         self.take_shared(now);
         if self.shutdown_requested {
             self.begin_shutdown(now);

@@ -5,8 +5,20 @@ use std::net::{IpAddr, SocketAddr};
 use crate::association::Sender;
 use crate::ids::PathId;
 use crate::path::PathState;
+use crate::paths::Paths;
 use crate::policy::retransmission::LossCause;
 use crate::time::Time;
+
+impl Paths {
+    /// The peer has learned a local address: probe the paths from it.
+    pub(super) fn probe_from(&mut self, now: Time, local: IpAddr) {
+        for path in self.iter_mut().filter(|p| p.is_from(local)) {
+            if path.state() == PathState::Unconfirmed {
+                path.schedule_heartbeat(Some(now));
+            }
+        }
+    }
+}
 
 impl Sender<'_> {
     /// Adds paths from a new local address to those of the peer's addresses that the routes reach
@@ -63,15 +75,6 @@ impl Sender<'_> {
             any |= reached;
         }
         any
-    }
-
-    /// The peer has learned a local address: probe the paths from it.
-    pub(super) fn open_paths_from(&mut self, now: Time, local: IpAddr) {
-        for path in self.paths.iter_mut().filter(|p| p.is_from(local)) {
-            if path.state() == PathState::Unconfirmed {
-                path.schedule_heartbeat(Some(now));
-            }
-        }
     }
 
     /// Removes the paths from a local address. Remote addresses that only this one reached get a

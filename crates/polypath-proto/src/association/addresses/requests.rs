@@ -317,7 +317,7 @@ impl Addresses {
         s.paths.answered(now, ours.path, s.events);
         for (change, address, granted) in news {
             if change == AddressChange::Added && granted {
-                s.open_paths_from(now, address);
+                s.paths.probe_from(now, address);
             } else if change == AddressChange::Added {
                 s.remove_paths_from(now, address);
             }
