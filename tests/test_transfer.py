@@ -1,9 +1,12 @@
 """Files and folders between real processes: resume after `kill -9`, full disks, changing files, streams."""
 
+import json
 import os
 import random
 import re
+import shutil
 import signal
+import socket
 import stat
 import subprocess
 import time
@@ -135,8 +138,8 @@ def test_kill_9_of_either_side_at_random_moments(processes, tmp_path, out):
         to = f"{LOCAL}:" + re.search(r"UDP port (\d+)", receiver.err)[1]
         before = arrived(out)
         sender = processes.polypath("send", folder, to, "--limit", "60MB", "--json")
-        wait_until(lambda before=before: arrived(out) > before + 1_000_000, 20, "it does not continue",
-                   alive=sender.popen)
+        more = before + 1 + chance.uniform(0, total / 15)
+        wait_until(lambda more=more: arrived(out) > more, 60, "it does not continue", alive=sender.popen)
         time.sleep(chance.uniform(0, 0.15))
         for victim in [sender, receiver] if number % 2 else [receiver, sender]:
             victim.popen.send_signal(signal.SIGKILL)
@@ -336,3 +339,86 @@ def test_a_phrase_is_good_for_one_sender(processes, tmp_path, out):
     # The first sender may come back.
     assert send("first").code == 0
     assert [path.name for path in out.iterdir()] == ["first"]
+
+
+def test_a_folder_with_odd_entries(processes, tmp_path, out):
+    """What is no file, folder or inner link is rejected by name; the rest arrives."""
+    folder = tmp_path / "folder"
+    (folder / "empty" / ("n" * 255)).mkdir(parents=True)
+    kept = {"nothing": b"", "x" * 255: b"x", "-dash": b"x", "a b": b"x", "Case": b"1", "case": b"2",
+            "caf\u00e9": b"composed", "cafe\u0301": b"decomposed"}
+    for name, content in kept.items():
+        (folder / name).write_bytes(content)
+    os.truncate(folder / "nothing", 5_000_000)  # a hole
+    kept["nothing"] = bytes(5_000_000)
+    (folder / "program").write_bytes(b"x")
+    (folder / "program").chmod(0o6755)
+    os.utime(folder / "program", ns=(1, -300_000_000_500_000_000))
+    os.link(folder / "program", folder / "other name")
+    (folder / "dangling").symlink_to("nowhere")
+    (folder / "loop").symlink_to(".")
+    rejected = ["fifo", "socket", "new\nline", "absolute", "/".join(["deep"] * 64)]
+    os.mkfifo(folder / "fifo")
+    with socket.socket(socket.AF_UNIX) as node:
+        node.bind(os.path.relpath(folder / "socket"))
+    (folder / "new\nline").write_bytes(b"x")
+    (folder / "absolute").symlink_to("/etc/passwd")
+    (folder / rejected[-1]).mkdir(parents=True)
+    Path(os.fsdecode(os.fsencode(folder) + b"/not \xff utf8")).write_bytes(b"x")
+    receiver, to = start_receiver(processes, out)
+    ended = processes.polypath("send", folder, to, "--json").wait()
+    assert ended.code == 1 and ended.err.count("polypath: ") == 1, ended.err
+    assert receiver.wait().code == 1
+    found = json.loads(ended.out)["rejected"]
+    for name in ["fifo", "socket", "new\nline", "absolute", "deep/" * 62 + "deep", "utf8"]:
+        assert any(name in line for line in found), (name, found)
+    assert len(found) == len(rejected) + 1, found
+    copy = out / "folder"
+    names = {path.name for path in copy.iterdir()}
+    assert names == {*kept, "program", "other name", "dangling", "loop", "empty", "deep"}
+    for name, content in kept.items():
+        assert (copy / name).read_bytes() == content, name
+    assert (copy / "empty" / ("n" * 255)).is_dir()
+    about = (copy / "program").stat()
+    # The bits that change the user of a program are dropped.
+    assert (stat.S_IMODE(about.st_mode), about.st_mtime_ns) == (0o755, -300_000_000_500_000_000)
+    assert (copy / "loop").readlink() == Path(".")
+
+
+@pytest.mark.parametrize("how", ["grows", "shrinks", "goes", "becomes a link", "its folder becomes a link"])
+def test_a_file_that_is_replaced_while_it_is_sent(processes, tmp_path, out, how):
+    """The other files arrive, and the receiver has nothing that was not meant for it."""
+    folder = tmp_path / "folder"
+    (folder / "inner").mkdir(parents=True)
+    make_file(folder / "a", 12_000_000)
+    last = make_file(folder / "z", 1000)
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "file").write_text("secret")
+    victim = folder / "inner" / "file"
+    make_file(victim, 8_000_000)
+    receiver, to = start_receiver(processes, out)
+    sender = processes.polypath("send", folder, to, "--limit", "8MB", "--json")
+    wait_until(lambda: arrived(out) > 1_000_000, 20, lambda: sender.err, alive=sender.popen)
+    match how:
+        case "grows":
+            with victim.open("ab") as file:
+                file.write(b"more")
+        case "shrinks":
+            os.truncate(victim, 1000)
+        case "goes":
+            victim.unlink()
+        case "becomes a link":
+            victim.unlink()
+            victim.symlink_to(tmp_path / "secret" / "file")
+        case "its folder becomes a link":
+            shutil.move(folder / "inner", tmp_path / "elsewhere")
+            (folder / "inner").symlink_to(tmp_path / "secret")
+    ended = sender.wait()
+    assert ended.code == 1 and ended.err.count("polypath: ") == 1, ended.err
+    (rejected,) = json.loads(ended.out)["rejected"]
+    assert "folder/inner" in rejected, rejected
+    assert receiver.wait().code == 1
+    assert sha256(out / "folder" / "z") == last
+    assert not (out / "folder" / "inner" / "file").exists()
+    parts = [path for path in out.rglob("*") if path.is_file()]
+    assert all(b"secret" not in path.read_bytes() for path in parts)
