@@ -5,9 +5,9 @@
 //! quinn-bulk recv ADDRESS PORT CERTIFICATE
 //! quinn-bulk send ADDRESS PORT CERTIFICATE SECONDS WRITE_SIZE
 //! ```
-//! The receiver writes its certificate to a file, which the sender reads, and prints a line on stderr
-//! when it is ready. It prints one line of JSON at the end: bytes, and seconds from the first of them
-//! to the last. Both run in one thread, with flow control windows of 4 MiB.
+//! The receiver writes its certificate to a file, which the sender reads, and prints a line on
+//! stderr when it is ready. It prints one line of JSON at the end: bytes, and seconds from the
+//! first of them to the last. Both run in one thread, with flow control windows of 4 MiB.
 
 use std::error::Error;
 use std::net::SocketAddr;
