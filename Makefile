@@ -61,6 +61,7 @@ check: ## formatting, lints, docs, the crates' layers, circles between modules, 
 	scripts/check-rfc-map.py
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
+	$(CARGO) fmt --check --manifest-path benches/peers/quinn/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
 	$(CARGO) clippy $(LOCKED) -p polypath-proto --all-targets -- -D warnings  # without ns-2's sender
 	$(CARGO) test $(LOCKED) -p polypath-proto --lib --quiet  # without ns-2's sender
@@ -97,6 +98,7 @@ check-quick:
 	scripts/check-rfc-map.py
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
+	$(CARGO) fmt --check --manifest-path benches/peers/quinn/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
 	$(CARGO) clippy $(LOCKED) -p polypath-proto --all-targets -- -D warnings  # without ns-2's sender
 
@@ -195,7 +197,7 @@ links: ## goodput, queues, retransmissions over a table of links in the simulato
 	benches/links.py
 	@$(call sockets,links)
 
-bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
+bench: ## speed next to ns-2, usrsctp, quinn and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench
 	benches/run.py
 

@@ -6,7 +6,7 @@
 
 sim:      one file at 3 % loss, simulated: CPU seconds of `polypath sim` and of ns-2.
 loopback: one association between two processes, messages of 1, 16 and 64 KiB: polypath in clear and
-          encrypted, usrsctp, and plain UDP with and without segmentation offload. Goodput at the
+          encrypted, usrsctp, quinn, and plain UDP with and without segmentation offload. Goodput at the
           receiver, CPU seconds per GB of each side.
 earlier:  this revision and an earlier one (benches/earlier.py): CPU seconds in pairs, with an interval.
 
@@ -45,6 +45,18 @@ def build_peer(name: str, *words: str) -> Path | None:
         print(f"{name} cannot be built: {done.stderr.splitlines()[:1]}", file=sys.stderr)
         return None
     return program
+
+
+def build_quinn() -> Path | None:
+    """Build the program of quinn, which is a workspace of its own; return None without its crates."""
+    target = TARGET / "bench" / "quinn"
+    words = ["cargo", "build", "-q", "--release", "--manifest-path", HERE / "peers" / "quinn" / "Cargo.toml"]
+    done = subprocess.run(words, env=os.environ | {"CARGO_TARGET_DIR": str(target)}, capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        print(f"quinn cannot be built: {done.stderr.splitlines()[:1]}", file=sys.stderr)
+        return None
+    return target / "release" / "quinn-bulk"
 
 
 # --- one file at 3 % loss, simulated ---
@@ -98,7 +110,8 @@ def loopback(rounds: int, seconds: float) -> dict[str, list[Bulk]]:
     build_cargo("-p", "polypath", "--example", "loopback")
     ours = TARGET / "release" / "examples" / "loopback"
     usrsctp = build_peer("usrsctp_bulk", "-lusrsctp")
-    udp = build_peer("udp_bulk")
+    udp, quinn = build_peer("udp_bulk"), build_quinn()
+    certificate = TARGET / "bench" / "quinn.der"
     contenders: dict[str, tuple[list[object], list[object]]] = {}
     for size in SIZES:
         contenders[f"polypath {size}"] = (
@@ -111,6 +124,10 @@ def loopback(rounds: int, seconds: float) -> dict[str, list[Bulk]]:
             contenders[f"usrsctp {size}"] = (
                 [usrsctp, "recv", "127.0.0.1", PORT],
                 [usrsctp, "send", "127.0.0.1", PORT + 1, "127.0.0.1", PORT, seconds, size])
+        if quinn:
+            contenders[f"quinn {size}"] = (
+                [quinn, "recv", "127.0.0.1", PORT, certificate],
+                [quinn, "send", "127.0.0.1", PORT, certificate, seconds, size])
     if udp:
         for mode in ("offload", "plain"):
             contenders[f"udp {mode}"] = (
@@ -174,6 +191,7 @@ def loopback_page(samples: dict[str, list[Bulk]], seconds: float) -> list[str]:
         "polypath sends and receives by segmentation offload (UDP_SEGMENT, UDP_GRO); loopback never cuts such",
         "batches apart, so this is its best case, and one SACK answers a batch. usrsctp makes a system call for",
         "each datagram: what it could reach is plain UDP without offload. Both compute and check every CRC32c.",
+        "quinn is QUIC, always encrypted, with writes of that size to one stream instead of messages.",
         "",
         "| messages | | MB/s: median (range) | CPU s/GB sender | CPU s/GB receiver |",
         "|---|---|---|---|---|",
@@ -185,7 +203,7 @@ def loopback_page(samples: dict[str, list[Bulk]], seconds: float) -> list[str]:
                 f"| {median([v.receiver for v in values]):.2f} |")
 
     for size in SIZES:
-        for name in ("polypath", "polypath, encrypted", "usrsctp"):
+        for name in ("polypath", "polypath, encrypted", "quinn", "usrsctp"):
             if f"{name} {size}" in samples:
                 lines.append(row(f"{size // 1024} KiB", name, samples[f"{name} {size}"]))
     for mode, title in (("offload", "plain UDP, segmentation offload"), ("plain", "plain UDP")):

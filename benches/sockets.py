@@ -9,10 +9,10 @@ paths: two paths: Linux MPTCP, polypath and polypath in the simulator.
 cuts:  the longest time without delivered bytes after a silent cut of one of two paths.
 
 All with BBR (Linux has version 1) and with CUBIC. Contenders take turns over new namespaces and a new network with the
-same seed. Goodput is what the receiving application gets, from its first byte to its last. All processes have a high
-priority; CPU seconds are those of both processes, and of TCP do not have the kernel's work for packets outside of them.
-A run in which the network was late is repeated, and marked if it stays so. Without --out, the rows go to
-docs/PART-sockets.tsv and into the pages docs/links.md and docs/paths.md.
+same seed. Goodput is what the receiving application gets, from its first byte to its last. All processes have
+real-time priority; CPU seconds are those of both processes, and of TCP do not have the kernel's work for packets
+outside of them. A run in which the network was late is repeated, and marked if it stays so. Without --out, the rows
+go to docs/PART-sockets.tsv and into the pages docs/links.md and docs/paths.md.
 """
 
 import argparse
@@ -21,6 +21,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +38,8 @@ NETEM = TARGET / "release" / "examples" / "netem"
 LINKS = TARGET / "release" / "examples" / "links"
 CODE = ["--code-file", str(ROOT / "tests" / "support" / "code-phrase")]
 PORT = 5001
+# The kernel's TCP runs in interrupts: to be compared with it, processes do not wait for others, except for netem.
+FIRST = ["chrt", "-r", "10"] if shutil.which("chrt") else []
 ATTEMPTS = 3
 FIELDS = ["part", "cell", "contender", "run", "mbit_s", "seconds", "retransmitted", "queue_ms", "cpu_s_per_gb",
           "longest_gap_ms", "lost", "queue_drops", "late_over_1_ms", "late_ms_most", "load", "note"]
@@ -98,7 +101,7 @@ class Run:
         self.started: list[subprocess.Popen] = []
 
     def start(self, host: str, *words: object) -> subprocess.Popen:
-        popen = subprocess.Popen([*Net.inside(host), *map(str, words)], stdout=subprocess.PIPE,
+        popen = subprocess.Popen([*Net.inside(host), *FIRST, *map(str, words)], stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True, env=self.home)
         self.started.append(popen)
         return popen
@@ -315,8 +318,6 @@ def main() -> None:
     args = parser.parse_args()
     if why := problem():
         sys.exit(f"sockets: {why}")
-    # The kernel's TCP runs in interrupts; processes must not wait for others to be compared with it.
-    os.nice(-15)
     if not args.built:
         build_cargo("-p", "polypath-sim", "--example", "netem", "--example", "links")
     cells = {"links": grid(), "paths": list(PATHS), "cuts": list(CUTS)}[args.part]
