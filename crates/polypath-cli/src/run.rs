@@ -16,7 +16,7 @@ const LIBRARY: &str = "libpolypath_preload.so";
 
 /// Run a program with polypath instead of the kernel's SCTP
 ///
-/// The program must be dynamically linked. Its one-to-one SCTP sockets (SOCK_STREAM) become
+/// The program must be dynamically linked. Its SCTP sockets become
 /// polypath's; everything else stays the kernel's. Packets are sent in clear over UDP (RFC 6951),
 /// which other SCTP stacks understand.
 #[derive(clap::Args)]

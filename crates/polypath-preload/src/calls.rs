@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,55 +15,25 @@ use crate::end::pair;
 use crate::engine::{self, engine};
 use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
-use crate::socket::{self, Link, Names, Phase, Sock, is_nonblocking, lock};
-use crate::values::Options;
-use crate::{address, private, real, report};
+use crate::link::{Link, Phase, lock};
+use crate::open::set_port;
+use crate::open::{
+    LISTENER_CLOSED, ephemeral_port, local, opened, peers_of, publish, send_timeout,
+};
+use crate::socket::{self, Names, Sock, is_nonblocking};
+use crate::{address, many, private, real};
 
 /// Opens a socket.
 pub(crate) fn open(family: c_int, kind: c_int) -> Errno<c_int> {
-    if kind & 0xf != libc::SOCK_STREAM {
-        report::missed("one-to-many sockets (SOCK_SEQPACKET)");
-        return Err(libc::ESOCKTNOSUPPORT);
-    }
     engine()?;
     let (program, end) = pair()?;
+    let (style, link) = (kind & 0xf, Arc::new(Link::new(0, family)));
     let sock = Sock {
-        family,
-        link: Arc::new(Link::new(0)),
-        names: Mutex::default(),
-        options: Mutex::default(),
-        reading: Mutex::default(),
+        many: (style == libc::SOCK_SEQPACKET).then(Arc::default),
         engine_end: Mutex::new(Some(Arc::new(end))),
-        process: std::process::id(),
+        ..Sock::new(family, style, link, std::process::id())
     };
     publish(program, sock, kind)
-}
-
-/// Gives the program a descriptor, with the flags of socket(2) and accept4(2).
-fn publish(program: OwnedFd, sock: Sock, flags: c_int) -> Errno<c_int> {
-    let fd = program.as_raw_fd();
-    // SAFETY: these commands take flags and no pointer.
-    unsafe {
-        if flags & libc::SOCK_CLOEXEC == 0 {
-            real::fcntl(fd, libc::F_SETFD, 0);
-        }
-        if flags & libc::SOCK_NONBLOCK != 0 {
-            real::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK as usize);
-        }
-    }
-    if !socket::insert(fd, Arc::new(sock)) {
-        return Err(libc::EMFILE);
-    }
-    Ok(program.into_raw_fd())
-}
-
-/// Refuses calls that need the engine on sockets that belong to the parent's engine.
-fn local(sock: &Sock) -> Errno<()> {
-    if sock.is_local() {
-        return Ok(());
-    }
-    report::missed("bind, listen or connect on a socket from before fork");
-    Err(libc::EOPNOTSUPP)
 }
 
 pub(crate) fn bind(sock: &Sock, to: SocketAddr) -> Errno<()> {
@@ -105,14 +75,6 @@ fn first_free_port() -> u16 {
 fn may_use_low_ports() -> bool {
     // SAFETY: the call takes no argument.
     unsafe { libc::geteuid() == 0 }
-}
-
-/// A port of Linux's default range (net.ipv4.ip_local_port_range).
-fn ephemeral_port() -> u16 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    // A new hasher has random keys.
-    let random = RandomState::new().build_hasher().finish();
-    32_768 + (random % 28_232) as u16
 }
 
 /// `sctp_bindx`.
@@ -165,48 +127,20 @@ fn endpoint(sock: &Sock, listens: bool) -> Errno<Endpoint> {
     if let Some(endpoint) = &names.endpoint {
         return Ok(endpoint.clone());
     }
-    let Names { addresses, port, bound, .. } = &mut *names;
-    if !*bound && listens {
-        // As bind does with port 0.
-        *port = ephemeral_port();
-    }
+    set_port(&mut names, listens);
+    let Names { addresses, port, bound, auth_keys, .. } = &mut *names;
     let options = *lock(&sock.options);
-    let endpoint = opened(sock.family, addresses, *port, listens, &options)?;
+    let endpoint = opened(sock.family, addresses, *port, listens, &options, auth_keys)?;
     *port = endpoint.port();
     *bound = true;
     names.endpoint = Some(endpoint.clone());
     Ok(endpoint)
 }
 
-/// Opens an endpoint. The engine frees the UDP port of a listening socket a moment after the
-/// program has closed it; the kernel would do so at once.
-// A thread of the program waits, not one of the runtime.
-#[allow(clippy::disallowed_methods)]
-fn opened(
-    family: c_int,
-    addresses: &[IpAddr],
-    port: u16,
-    listens: bool,
-    options: &Options,
-) -> Errno<Endpoint> {
-    const PATIENCE: Duration = Duration::from_secs(1);
-    let engine = engine()?;
-    loop {
-        match engine.endpoint(family, addresses, port, listens, options) {
-            Err(libc::EADDRINUSE)
-                if lock(&LISTENER_CLOSED).is_some_and(|at| at.elapsed() < PATIENCE) =>
-            {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            done => return done,
-        }
-    }
-}
-
-/// When the program has last closed a listening socket.
-static LISTENER_CLOSED: Mutex<Option<Instant>> = Mutex::new(None);
-
 pub(crate) fn listen(sock: &Sock, backlog: c_int) -> Errno<()> {
+    if let Some(many) = &sock.many {
+        return many::listen(sock, many, backlog);
+    }
     local(sock)?;
     match sock.link.phase() {
         Phase::Idle => {}
@@ -232,6 +166,9 @@ pub(crate) fn connect_to(
     peers: &[SocketAddr],
     background: bool,
 ) -> Errno<()> {
+    if let Some(many) = &sock.many {
+        return many::connect(fd, sock, many, peers, background)?.1;
+    }
     local(sock)?;
     let link = &sock.link;
     match link.phase() {
@@ -240,22 +177,7 @@ pub(crate) fn connect_to(
         Phase::Connected => return Err(libc::EISCONN),
         Phase::Listening | Phase::Closed => return Err(libc::EISCONN),
     }
-    let port = peers[0].port();
-    if port == 0 || peers.iter().any(|peer| peer.port() != port) {
-        return Err(libc::EINVAL);
-    }
-    if sock.family == libc::AF_INET && peers.iter().any(SocketAddr::is_ipv6) {
-        return Err(libc::EINVAL);
-    }
-    // To the unspecified address: this host.
-    let peers: Vec<SocketAddr> = peers
-        .iter()
-        .map(|peer| match peer.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, port).into(),
-            IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, port).into(),
-            _ => *peer,
-        })
-        .collect();
+    let peers = peers_of(sock, peers)?;
     let endpoint = endpoint(sock, false)?;
     let end = lock(&sock.engine_end).clone().ok_or(libc::EINVAL)?;
     if !link.change_phase(Phase::Idle, Phase::Connecting) {
@@ -328,24 +250,9 @@ pub(crate) fn wait_connected(fd: c_int, sock: &Sock) -> Errno<()> {
     }
 }
 
-/// SO_SNDTIMEO, if it is set.
-pub(crate) fn send_timeout(fd: c_int) -> Option<Duration> {
-    // SAFETY: all-zero bytes are a valid `timeval`, which lives during the call.
-    let time = unsafe {
-        let mut time: libc::timeval = std::mem::zeroed();
-        let mut length = size_of::<libc::timeval>() as libc::socklen_t;
-        let value = (&raw mut time).cast();
-        real::getsockopt(fd, libc::SOL_SOCKET, libc::SO_SNDTIMEO, value, &raw mut length);
-        time
-    };
-    let limit = Duration::from_secs(time.tv_sec.unsigned_abs())
-        + Duration::from_micros(time.tv_usec.unsigned_abs());
-    (!limit.is_zero()).then_some(limit)
-}
-
 /// `sctp_connectx` of today's libsctp: `struct sctp_getaddrs_old`. The value is the id of the new
-/// association.
-pub(crate) fn connectx3(fd: c_int, sock: &Sock, request: Reader<'_>) -> Errno<Vec<u8>> {
+/// association, also if it is in progress.
+pub(crate) fn connectx3(fd: c_int, sock: &Sock, request: Reader<'_>) -> Errno<(i32, Errno<()>)> {
     let (size, at) = (request.i32(4), request.0.get(8..16).ok_or(libc::EINVAL)?);
     let at = usize::from_ne_bytes(at.try_into().map_err(|_| libc::EINVAL)?) as *const u8;
     let size = usize::try_from(size).map_err(|_| libc::EINVAL)?;
@@ -354,12 +261,18 @@ pub(crate) fn connectx3(fd: c_int, sock: &Sock, request: Reader<'_>) -> Errno<Ve
     }
     // SAFETY: the program passes an array of addresses of this size.
     let peers = address::parse_packed(unsafe { std::slice::from_raw_parts(at, size) })?;
-    connect_to(fd, sock, &peers, is_nonblocking(fd, 0))?;
-    Ok(sock.link.id.to_ne_bytes().to_vec())
+    let background = is_nonblocking(fd, 0);
+    match &sock.many {
+        Some(many) => many::connect(fd, sock, many, &peers, background),
+        None => Ok((sock.link.id, connect_to(fd, sock, &peers, background))),
+    }
 }
 
 /// Takes the next association of a listening socket, and its peer's address.
 pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<u8>)> {
+    if sock.many.is_some() {
+        return Err(libc::EOPNOTSUPP);
+    }
     if sock.link.phase() != Phase::Listening {
         return Err(libc::EINVAL);
     }
@@ -409,25 +322,21 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
     // After fork, the parent's engine has the association, and this process only the socket.
     let process = if link.is_some() { std::process::id() } else { 0 };
     let link = link.unwrap_or_else(|| {
-        let link = Link::new(sock.link.events.load(Ordering::Acquire));
+        let link = Link::new(sock.link.events.load(Ordering::Acquire), sock.family);
         link.set_phase(Phase::Connected);
         *lock(&link.peer) = peer;
         Arc::new(link)
     });
     let names = lock(&sock.names);
     let accepted = Sock {
-        family: sock.family,
-        link,
         names: Mutex::new(Names {
             addresses: names.addresses.clone(),
             port: names.port,
             bound: true,
-            endpoint: None,
+            ..Names::default()
         }),
         options: Mutex::new(*lock(&sock.options)),
-        reading: Mutex::default(),
-        engine_end: Mutex::default(),
-        process,
+        ..Sock::new(sock.family, sock.kind, link, process)
     };
     drop(names);
     let new = publish(program, accepted, flags)?;
@@ -464,7 +373,11 @@ pub(crate) fn close(fd: c_int) -> Option<c_int> {
     if last && on && seconds > 0 && sock.is_local() {
         let start = Instant::now();
         let limit = Duration::from_secs(seconds.unsigned_abs().into());
-        while sock.link.phase() == Phase::Connected && start.elapsed() < limit {
+        let is_open = || match &sock.many {
+            Some(many) => !many.all().is_empty(),
+            None => sock.link.phase() == Phase::Connected,
+        };
+        while is_open() && start.elapsed() < limit {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -482,7 +395,7 @@ pub(crate) fn leave(sock: &Sock, last: bool) {
 
 /// Size of the next message, or 0 (SIOCINQ).
 pub(crate) fn next_size(fd: c_int, sock: &Sock) -> Errno<c_int> {
-    if sock.link.phase() == Phase::Listening {
+    if sock.many.is_none() && sock.link.phase() == Phase::Listening {
         return Err(libc::EINVAL);
     }
     if let Some(rest) = lock(&sock.reading).as_ref() {
@@ -506,7 +419,7 @@ pub(crate) fn duplicated(sock: Option<Arc<Sock>>, new: c_int) {
 pub(crate) fn local_name(sock: &Sock) -> Vec<u8> {
     let port = lock(&sock.names).port;
     let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
-    let first = locals(sock).into_iter().next().unwrap_or(any);
+    let first = locals(sock, 0).into_iter().next().unwrap_or(any);
     match first.ip() {
         // Not mapped: `::`.
         ip if ip.is_unspecified() && sock.family == libc::AF_INET6 => {
@@ -517,8 +430,9 @@ pub(crate) fn local_name(sock: &Sock) -> Vec<u8> {
 }
 
 /// The local addresses, with the SCTP port.
-pub(crate) fn locals(sock: &Sock) -> Vec<SocketAddr> {
-    let known = sock.is_local().then(|| sock.link.association()).flatten();
+pub(crate) fn locals(sock: &Sock, id: i32) -> Vec<SocketAddr> {
+    let link = sock.member(id).ok().filter(|_| sock.is_local());
+    let known = link.and_then(|link| link.association());
     let mut found: Vec<IpAddr> = known
         .map(|association| association.paths().iter().map(|path| path.view.local).collect())
         .unwrap_or_default();
@@ -538,8 +452,8 @@ pub(crate) fn locals(sock: &Sock) -> Vec<SocketAddr> {
 }
 
 /// The peer's addresses: `sctp_getpaddrs`.
-pub(crate) fn peers(sock: &Sock) -> Errno<Vec<SocketAddr>> {
-    let association = sock.association()?;
+pub(crate) fn peers(sock: &Sock, id: i32) -> Errno<Vec<SocketAddr>> {
+    let association = sock.association(id)?;
     let port = association.peer_port();
     let mut found = Vec::new();
     for path in association.paths() {

@@ -1,15 +1,16 @@
 //! Sending and receiving.
 
 use std::ffi::{c_int, c_void};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use libc::{cmsghdr, iovec, msghdr};
 
 use crate::bytes::{Reader, Writer};
 use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
-use crate::socket::{Pending, Phase, Sock, is_nonblocking, lock};
-use crate::{abi, address, calls, real};
+use crate::link::{Link, Phase, lock};
+use crate::socket::{Pending, Sock, is_nonblocking};
+use crate::{abi, address, calls, many, real};
 
 /// Parts of a message that one call may have.
 const MOST_PARTS: usize = 1023;
@@ -21,7 +22,7 @@ const MOST_PARTS: usize = 1023;
 /// The message is valid as sendmsg(2) requires.
 pub(crate) unsafe fn send(fd: c_int, sock: &Sock, message: &msghdr, flags: c_int) -> Errno<usize> {
     // SAFETY: by the contract of this function.
-    let (parts, to, header) = unsafe {
+    let (parts, to, (header, more)) = unsafe {
         let to = match message.msg_name.is_null() || message.msg_namelen == 0 {
             true => None,
             false => Some(address::read(message.msg_name.cast(), message.msg_namelen)?),
@@ -29,43 +30,79 @@ pub(crate) unsafe fn send(fd: c_int, sock: &Sock, message: &msghdr, flags: c_int
         (parts(message), to, requested(sock, message)?)
     };
     let size: usize = parts.iter().map(|part| part.iov_len).sum();
-    ready(fd, sock, to, flags)?;
+    if size > PAYLOAD || parts.len() > MOST_PARTS {
+        return Err(libc::EMSGSIZE);
+    }
+    let ends = header.flags & (abi::SCTP_EOF | abi::SCTP_ABORT) != 0;
+    if (header.flags & abi::SCTP_EOF != 0 && size > 0) || (!ends && size == 0) {
+        return Err(libc::EINVAL);
+    }
+    let on = (fd, lock(&sock.options).no_fragments);
+    let mut peers: Vec<SocketAddr> = to.into_iter().collect();
+    if let Some(to) = to {
+        peers.extend(more.into_iter().map(|ip| SocketAddr::new(ip, to.port())));
+    }
+    if let Some(many) = &sock.many {
+        if header.flags & abi::SCTP_SENDALL != 0 && to.is_none() {
+            for link in many.all() {
+                send_on(on, &link, Header { association: link.id, ..header }, parts, flags)?;
+            }
+        } else {
+            let link = many::destination(sock, many, &peers, header.association, ends)?;
+            send_on(on, &link, Header { association: link.id, ..header }, parts, flags)?;
+        }
+        return Ok(size);
+    }
+    if ends {
+        // As in Linux: for one-to-many sockets only.
+        return Err(libc::EINVAL);
+    }
+    ready(fd, sock, &peers, flags)?;
     let error = sock.link.take_error();
     if error != 0 {
         return Err(error);
     }
-    let ends = header.flags & (abi::SCTP_EOF | abi::SCTP_ABORT) != 0;
-    if size == 0 && !ends {
-        return Err(libc::EINVAL);
-    }
-    if size > PAYLOAD || parts.len() > MOST_PARTS {
-        return Err(libc::EMSGSIZE);
-    }
-    let streams = sock.link.streams.load(std::sync::atomic::Ordering::Acquire);
-    if streams != 0 && u32::from(header.stream) >= streams {
-        return Err(libc::EINVAL);
-    }
-    if size > 0 && header.flags & abi::SCTP_ABORT == 0 {
-        write(fd, &header, parts, flags)?;
-    }
-    if ends {
-        let reason = if header.flags & abi::SCTP_ABORT != 0 { parts } else { &[] };
-        write(fd, &Header { kind: Kind::End, ..header }, reason, flags)?;
-    }
+    send_on(on, &sock.link, header, parts, flags)?;
     Ok(size)
 }
 
+/// Sends a message on an association.
+fn send_on(
+    (fd, no_fragments): (c_int, bool),
+    link: &Link,
+    header: Header,
+    parts: &[iovec],
+    flags: c_int,
+) -> Errno<()> {
+    let streams = link.streams.load(std::sync::atomic::Ordering::Acquire);
+    let connected = link.phase() == Phase::Connected;
+    if connected && streams != 0 && u32::from(header.stream) >= streams {
+        return Err(libc::EINVAL);
+    }
+    let ends = header.flags & (abi::SCTP_EOF | abi::SCTP_ABORT) != 0;
+    if no_fragments
+        && !ends
+        && let Some(association) = link.association()
+    {
+        // The DATA chunk's header takes 16 bytes.
+        let most = association.paths().iter().map(|path| path.view.max_chunk).min().unwrap_or(0);
+        if parts.iter().map(|part| part.iov_len).sum::<usize>() + 16 > most as usize {
+            return Err(libc::EMSGSIZE);
+        }
+    }
+    let kind = if ends { Kind::End } else { Kind::Data };
+    write(fd, &Header { kind, ..header }, parts, flags)
+}
+
 /// Waits until the socket is connected, or returns the error of a socket that is not.
-fn ready(fd: c_int, sock: &Sock, to: Option<SocketAddr>, flags: c_int) -> Errno<()> {
+fn ready(fd: c_int, sock: &Sock, peers: &[SocketAddr], flags: c_int) -> Errno<()> {
     match sock.link.phase() {
         Phase::Connected | Phase::Closed => Ok(()),
         Phase::Connecting if is_nonblocking(fd, flags) => Err(libc::EAGAIN),
         Phase::Connecting => calls::wait_connected(fd, sock),
         // Linux connects a one-to-one socket to the destination of its first message.
-        Phase::Idle => match to {
-            Some(to) => calls::connect_to(fd, sock, &[to], false),
-            None => Err(broken(flags)),
-        },
+        Phase::Idle if peers.is_empty() => Err(broken(flags)),
+        Phase::Idle => calls::connect_to(fd, sock, peers, false),
         Phase::Listening => Err(broken(flags)),
     }
 }
@@ -110,14 +147,15 @@ unsafe fn parts(message: &msghdr) -> &[iovec] {
     unsafe { std::slice::from_raw_parts(message.msg_iov, message.msg_iovlen) }
 }
 
-/// The header that the control messages request, or else the socket's defaults.
+/// The header that the control messages request, or else the socket's defaults, and further
+/// addresses of the peer.
 ///
 /// # Safety
 ///
 /// The control buffer is valid.
-unsafe fn requested(sock: &Sock, message: &msghdr) -> Errno<Header> {
+unsafe fn requested(sock: &Sock, message: &msghdr) -> Errno<(Header, Vec<IpAddr>)> {
     let mut header = lock(&sock.options).send;
-    header.kind = Kind::Data;
+    let mut peers = Vec::new();
     // SAFETY: by the contract of this function; the macros stay within the control buffer.
     unsafe {
         let mut next = libc::CMSG_FIRSTHDR(message);
@@ -127,16 +165,16 @@ unsafe fn requested(sock: &Sock, message: &msghdr) -> Errno<Header> {
             let data =
                 std::slice::from_raw_parts(libc::CMSG_DATA(next), length.ok_or(libc::EINVAL)?);
             if cmsg_level == abi::IPPROTO_SCTP {
-                apply(&mut header, cmsg_type, data)?;
+                apply(&mut header, &mut peers, cmsg_type, data)?;
             }
             next = libc::CMSG_NXTHDR(message, next);
         }
     }
-    Ok(header)
+    Ok((header, peers))
 }
 
 /// Applies a control message to a header.
-fn apply(header: &mut Header, kind: c_int, data: &[u8]) -> Errno<()> {
+fn apply(header: &mut Header, peers: &mut Vec<IpAddr>, kind: c_int, data: &[u8]) -> Errno<()> {
     let reader = Reader(data);
     match kind {
         abi::CMSG_SNDRCV if data.len() >= 32 => *header = sndrcv(reader),
@@ -145,7 +183,16 @@ fn apply(header: &mut Header, kind: c_int, data: &[u8]) -> Errno<()> {
             header.pr_policy = reader.u16(0);
             header.pr_value = reader.u32(4);
         }
-        abi::CMSG_SNDRCV | abi::CMSG_SNDINFO | abi::CMSG_PRINFO => return Err(libc::EINVAL),
+        abi::CMSG_DSTADDRV4 if data.len() >= 4 => {
+            peers.push([data[0], data[1], data[2], data[3]].into());
+        }
+        abi::CMSG_DSTADDRV6 if data.len() >= 16 => {
+            let ip: [u8; 16] = data[..16].try_into().map_err(|_| libc::EINVAL)?;
+            peers.push(IpAddr::from(ip).to_canonical());
+        }
+        abi::CMSG_SNDRCV..=abi::CMSG_PRINFO if kind != abi::CMSG_RCVINFO && kind != 4 => {
+            return Err(libc::EINVAL);
+        }
         other => {
             crate::report::missed(format!("sendmsg with control message {other}"));
             return Err(libc::EINVAL);
@@ -156,6 +203,7 @@ fn apply(header: &mut Header, kind: c_int, data: &[u8]) -> Errno<()> {
         | abi::SCTP_ABORT
         | abi::SCTP_SACK_IMMEDIATELY
         | abi::SCTP_PR_SCTP_PRIO
+        | abi::SCTP_SENDALL
         | abi::SCTP_EOF;
     if header.flags & abi::SCTP_ADDR_OVER != 0 {
         crate::report::missed("SCTP_ADDR_OVER (sent on the path in use)");
@@ -178,6 +226,7 @@ pub(crate) fn sndrcv(reader: Reader<'_>) -> Header {
         context: reader.u32(12),
         pr_policy: policy,
         pr_value: value,
+        association: reader.i32(28),
         ..Header::new(Kind::Data)
     }
 }
@@ -188,6 +237,7 @@ pub(crate) fn sndinfo(header: &mut Header, reader: Reader<'_>) {
     header.flags = reader.u16(2);
     header.ppid = reader.u32(4);
     header.context = reader.u32(8);
+    header.association = reader.i32(12);
 }
 
 /// Receives a message, without waiting: [`errno::WAIT`] if there is none and the socket blocks.
@@ -203,6 +253,7 @@ pub(crate) unsafe fn receive(
 ) -> Errno<usize> {
     match sock.link.phase() {
         Phase::Connected | Phase::Closed => {}
+        _ if sock.many.is_some() => {}
         _ => {
             let error = sock.link.take_error();
             return Err(if error == 0 { libc::ENOTCONN } else { error });
@@ -317,7 +368,7 @@ fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
 /// Removes the packet at the head of the pair.
 fn drop_packet(fd: c_int, sock: &Sock, header: &Header) {
     if header.kind == Kind::Data {
-        sock.link.unread.fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+        sock.link.unread().fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
     }
     let mut byte = 0u8;
     // SAFETY: the buffer has room for one byte; the kernel drops the rest of the packet.
@@ -340,7 +391,7 @@ fn scatter(parts: &[iovec], mut bytes: &[u8]) {
 ///
 /// The pointers of the message are valid for their lengths.
 unsafe fn describe(sock: &Sock, message: &mut msghdr, header: &Header, end: bool) {
-    let peer = *lock(&sock.link.peer);
+    let peer = header.peer.or_else(|| *lock(&sock.link.peer));
     // SAFETY: by the contract of this function.
     unsafe {
         match peer {
@@ -375,14 +426,14 @@ unsafe fn describe(sock: &Sock, message: &mut msghdr, header: &Header, end: bool
 fn rcvinfo_of(header: &Header, sock: &Sock) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.u16(header.stream).u16(header.ssn).u16(header.flags).u16(0).u32(header.ppid);
-    writer.u32(0).u32(0).u32(lock(&sock.options).context).i32(sock.link.id).done()
+    writer.u32(0).u32(0).u32(lock(&sock.options).context).i32(header.association).done()
 }
 
 /// `sctp_sndrcvinfo` of a received message.
 fn sndrcv_of(header: &Header, sock: &Sock) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.u16(header.stream).u16(header.ssn).u16(header.flags).u16(0).u32(header.ppid);
-    writer.u32(lock(&sock.options).context).u32(0).u32(0).u32(0).i32(sock.link.id).done()
+    writer.u32(lock(&sock.options).context).u32(0).u32(0).u32(0).i32(header.association).done()
 }
 
 /// Appends a control message; returns its size. Sets MSG_CTRUNC if there is no room.

@@ -53,11 +53,6 @@ pub(crate) fn pair() -> Errno<(OwnedFd, End)> {
     Ok((program, End::new(engine)))
 }
 
-/// Sends a packet to the program; false if it has closed its end.
-pub(crate) async fn send(fd: &AsyncFd<Descriptor>, header: &Header, payload: &[u8]) -> bool {
-    fd.async_io(Interest::WRITABLE, |fd| fd.send(header, payload, None)).await.is_ok()
-}
-
 /// Waits until the program has closed its end, while it sends nothing but fillers.
 pub(crate) async fn fillers_only(fd: &AsyncFd<Descriptor>) {
     loop {

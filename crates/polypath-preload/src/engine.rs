@@ -10,21 +10,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use polypath::{
-    Association, BindError, CloseReason, ConnectError, ConnectOptions, Encryption, Endpoint,
-    EndpointOptions, Message, Ppid, Received, Reliability, StreamId,
+    Association, AuthKeys, BindError, CloseReason, ConnectError, ConnectOptions, Encryption,
+    Endpoint, EndpointOptions, Events, Message, Ppid, Received, Reliability, StreamId,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, Handle};
 
 use crate::abi;
-use crate::end::{Descriptor, End, fillers_only, pair, register, send};
+use crate::end::{Descriptor, End, fillers_only, pair, register};
 use crate::errno::Errno;
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
+use crate::link::{Link, Phase, Route, lock};
 use crate::notify;
 use crate::private;
 use crate::settings::Settings;
-use crate::socket::{Link, Phase, lock};
 use crate::values::Options;
 
 /// The engine of this process.
@@ -100,10 +100,10 @@ pub(crate) fn wait_until_over(limit: Duration) {
 }
 
 /// Counts an association as open while it exists.
-struct Counted;
+pub(crate) struct Counted;
 
 impl Counted {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         OPEN.fetch_add(1, Ordering::AcqRel);
         Self
     }
@@ -124,6 +124,7 @@ impl Engine {
         port: u16,
         listens: bool,
         options: &Options,
+        auth_keys: &AuthKeys,
     ) -> Errno<Endpoint> {
         let settings = &self.settings;
         let fits = |ip: &&IpAddr| match family {
@@ -147,6 +148,8 @@ impl Engine {
             max_associations: 1 << 16,
             config: options.config(&settings.config)?,
             encryption: settings.encrypt.then(Encryption::default),
+            auth_keys: auth_keys.clone(),
+            follow_addresses: options.auto_asconf,
             ..EndpointOptions::default()
         };
         private::inside(|| Endpoint::bind(options)).map_err(|error| match error {
@@ -262,7 +265,7 @@ async fn hand_over(
     association: Association,
 ) -> io::Result<()> {
     let (program, end) = pair().map_err(io::Error::from_raw_os_error)?;
-    let link = Arc::new(Link::new(listener.events.load(Ordering::Acquire)));
+    let link = Arc::new(listener.member());
     let peer = peer(&association);
     *lock(&link.peer) = peer;
     link.set_association(Some(association.clone()));
@@ -290,7 +293,7 @@ async fn hand_over(
 }
 
 /// Address and SCTP port of the peer: the primary path's.
-fn peer(association: &Association) -> Option<SocketAddr> {
+pub(crate) fn peer(association: &Association) -> Option<SocketAddr> {
     let paths = association.paths();
     let primary = association.primary();
     let path = paths.iter().find(|path| path.view.id == primary).or_else(|| paths.first())?;
@@ -299,16 +302,24 @@ fn peer(association: &Association) -> Option<SocketAddr> {
 
 /// Runs an association to its end.
 async fn run(link: Arc<Link>, fd: Arc<AsyncFd<Descriptor>>, association: Association) {
+    let events = association.events();
+    link.set_route(Some(Route { fd: fd.clone(), unread: link.unread(), lane: Arc::default() }));
     let out = tokio::spawn(outgoing(link.clone(), fd.clone(), association.clone()));
-    incoming(&link, &fd, &association).await;
+    incoming(&link, &association, events).await;
+    notify::ended(&link, &association).await;
     link.set_phase(Phase::Closed);
     link.set_association(None);
+    link.set_route(None);
     fd.get_ref().shutdown();
     out.abort();
 }
 
 /// Sends the program's messages.
-async fn outgoing(link: Arc<Link>, fd: Arc<AsyncFd<Descriptor>>, association: Association) {
+pub(crate) async fn outgoing(
+    link: Arc<Link>,
+    fd: Arc<AsyncFd<Descriptor>>,
+    association: Association,
+) {
     let mut buffer = vec![0; HEADER + abi::BUFFER as usize];
     loop {
         let received = fd.async_io(Interest::READABLE, |fd| fd.receive(&mut buffer)).await;
@@ -318,7 +329,7 @@ async fn outgoing(link: Arc<Link>, fd: Arc<AsyncFd<Descriptor>>, association: As
             Ok(size) => size,
             // It has closed the socket without reading everything: Linux aborts if messages are
             // among that, but not for notifications.
-            Err(_) if link.unread.load(Ordering::Acquire) > 0 => {
+            Err(_) if link.unread().load(Ordering::Acquire) > 0 => {
                 link.abort.store(true, Ordering::Release);
                 break;
             }
@@ -332,6 +343,7 @@ async fn outgoing(link: Arc<Link>, fd: Arc<AsyncFd<Descriptor>>, association: As
                     sent = association.send(message(&header, payload)) => sent,
                     () = aborted(&link, &fd) => break,
                 };
+                link.sent.notify_one();
                 if sent.is_err() {
                     // The other direction reports the end of the association.
                     fd.get_ref().refuse();
@@ -352,7 +364,7 @@ async fn outgoing(link: Arc<Link>, fd: Arc<AsyncFd<Descriptor>>, association: As
 
 /// Waits until the program has closed the socket so that the association is to be aborted, even if
 /// messages before that wait for the send buffer.
-async fn aborted(link: &Link, fd: &AsyncFd<Descriptor>) {
+pub(crate) async fn aborted(link: &Link, fd: &AsyncFd<Descriptor>) {
     loop {
         let left = link.left.notified();
         if link.abort.load(Ordering::Acquire) && fd.get_ref().hung_up() {
@@ -362,7 +374,7 @@ async fn aborted(link: &Link, fd: &AsyncFd<Descriptor>) {
     }
 }
 
-fn message(header: &Header, payload: &[u8]) -> Message {
+pub(crate) fn message(header: &Header, payload: &[u8]) -> Message {
     let reliability = match header.pr_policy {
         abi::SCTP_PR_SCTP_TTL if header.pr_value > 0 => {
             Reliability::Lifetime(Duration::from_millis(header.pr_value.into()))
@@ -382,10 +394,12 @@ fn message(header: &Header, payload: &[u8]) -> Message {
 }
 
 /// Passes the association's messages and notifications to the program until it is over.
-async fn incoming(link: &Link, fd: &AsyncFd<Descriptor>, association: &Association) {
-    let mut events = association.events();
-    notify::established(link, fd, association).await;
+pub(crate) async fn incoming(link: &Link, association: &Association, mut events: Events) {
+    link.apply(association);
+    notify::established(link, association).await;
     let mut listening = true;
+    // Whether something was sent since SCTP_SENDER_DRY_EVENT.
+    let mut wet = false;
     loop {
         tokio::select! {
             biased;
@@ -393,29 +407,43 @@ async fn incoming(link: &Link, fd: &AsyncFd<Descriptor>, association: &Associati
                 Ok(event) => {
                     if notify::follows_data(&event) {
                         while let Some(received) = association.try_recv() {
-                            deliver(link, fd, &received).await;
+                            deliver(link, &received).await;
                         }
                     }
-                    notify::event(link, fd, association, &event).await;
+                    notify::event(link, association, &event).await;
                 }
                 Err(polypath::EventsError::Lagged { .. }) => {}
                 Err(_) => listening = false,
             },
             received = association.recv() => match received {
-                Ok(Some(received)) => deliver(link, fd, &received).await,
+                Ok(Some(received)) => deliver(link, &received).await,
                 Ok(None) => break,
                 Err(closed) => {
                     link.fail(closed_errno(&closed.0));
                     break;
                 }
             },
+            () = link.sent.notified(), if !wet => wet = true,
+            done = association.drained(), if wet && link.wants(abi::SENDER_DRY_EVENT) => {
+                wet = false;
+                if done.is_ok() {
+                    notify::dry(link).await;
+                }
+            }
         }
     }
-    notify::ended(link, fd, association).await;
+    // Events that came with the last ones.
+    while let Ok(event) = events.next().await {
+        notify::event(link, association, &event).await;
+    }
 }
 
 /// Passes a message to the program. Drops it if the program has closed the socket.
-async fn deliver(link: &Link, fd: &AsyncFd<Descriptor>, received: &Received) {
+async fn deliver(link: &Link, received: &Received) {
+    link.touch();
+    if received.aborted {
+        return notify::aborted(link, received).await;
+    }
     let unordered = if received.unordered { abi::SCTP_UNORDERED } else { 0 };
     let pieces = received.payload.chunks(PAYLOAD);
     let last = pieces.len().saturating_sub(1);
@@ -428,14 +456,12 @@ async fn deliver(link: &Link, fd: &AsyncFd<Descriptor>, received: &Received) {
             end: received.end && at == last,
             ..Header::new(Kind::Data)
         };
-        if send(fd, &header, piece).await {
-            link.unread.fetch_add(1, Ordering::AcqRel);
-        }
+        link.deliver(&header, piece).await;
     }
 }
 
 /// The error of a program's call after the association has ended like this.
-fn closed_errno(reason: &CloseReason) -> c_int {
+pub(crate) fn closed_errno(reason: &CloseReason) -> c_int {
     match reason {
         CloseReason::PeerAbort { .. } => libc::ECONNRESET,
         CloseReason::NoAnswer | CloseReason::PeerUnreachable | CloseReason::ShutdownTimeout => {
@@ -447,12 +473,17 @@ fn closed_errno(reason: &CloseReason) -> c_int {
     }
 }
 
+/// The error of an association that was not established.
+pub(crate) fn not_started(reason: &CloseReason) -> c_int {
+    match reason {
+        CloseReason::PeerAbort { .. } | CloseReason::Unreachable { .. } => libc::ECONNREFUSED,
+        reason => closed_errno(reason),
+    }
+}
+
 fn refusal(error: &ConnectError) -> c_int {
     match error {
-        ConnectError::Closed(CloseReason::PeerAbort { .. } | CloseReason::Unreachable { .. }) => {
-            libc::ECONNREFUSED
-        }
-        ConnectError::Closed(reason) => closed_errno(reason),
+        ConnectError::Closed(reason) => not_started(reason),
         ConnectError::Start(_) => libc::ENETUNREACH,
         _ => libc::ECONNREFUSED,
     }

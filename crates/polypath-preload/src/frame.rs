@@ -1,10 +1,12 @@
 //! Packets between the application's end and the engine's end of a socket pair: a header, then the
 //! payload. The pair is a SOCK_SEQPACKET one, which keeps the boundaries.
 
+use std::net::{IpAddr, SocketAddr};
+
 use crate::bytes::{Reader, Writer};
 
 /// Size of the header.
-pub(crate) const HEADER: usize = 28;
+pub(crate) const HEADER: usize = 48;
 
 /// Maximum payload of a packet; a larger message arrives in several.
 pub(crate) const PAYLOAD: usize = 192 * 1024;
@@ -42,8 +44,10 @@ pub(crate) struct Header {
     /// The message ends with this packet.
     pub(crate) end: bool,
     pub(crate) pr_value: u32,
-    /// Number of a new association.
+    /// Id of the association.
     pub(crate) association: i32,
+    /// Address of the peer; of received messages.
+    pub(crate) peer: Option<SocketAddr>,
 }
 
 impl Header {
@@ -59,7 +63,12 @@ impl Header {
             end: true,
             pr_value: 0,
             association: 0,
+            peer: None,
         }
+    }
+
+    pub(crate) fn is_data(&self) -> bool {
+        self.kind == Kind::Data
     }
 
     pub(crate) fn write(&self) -> [u8; HEADER] {
@@ -67,6 +76,11 @@ impl Header {
         writer.u16(self.kind as u16).u16(self.flags).u16(self.stream).u16(self.ssn);
         writer.u32(self.ppid).u32(self.context).u16(self.pr_policy).u16(u16::from(self.end));
         writer.u32(self.pr_value).i32(self.association);
+        match self.peer.map(|peer| (peer.ip(), peer.port())) {
+            None => writer.raw(&[0; 20]),
+            Some((IpAddr::V4(ip), port)) => writer.u16(4).u16(port).raw(&ip.octets()).raw(&[0; 12]),
+            Some((IpAddr::V6(ip), port)) => writer.u16(6).u16(port).raw(&ip.octets()),
+        };
         writer.done().try_into().expect("the header has a fixed size")
     }
 
@@ -82,8 +96,14 @@ impl Header {
             4 => Kind::End,
             _ => return None,
         };
+        let ip: Option<IpAddr> = match reader.u16(28) {
+            4 => packet[32..36].try_into().ok().map(|ip: [u8; 4]| ip.into()),
+            6 => packet[32..48].try_into().ok().map(|ip: [u8; 16]| ip.into()),
+            _ => None,
+        };
         Some(Self {
             kind,
+            peer: ip.map(|ip| SocketAddr::new(ip, reader.u16(30))),
             flags: reader.u16(2),
             stream: reader.u16(4),
             ssn: reader.u16(6),
@@ -113,6 +133,7 @@ mod tests {
             end: false,
             pr_value: 7,
             association: -8,
+            peer: "[fd00::1]:9".parse().ok(),
             ..Header::new(Kind::Accept)
         };
         assert_eq!(Header::read(&header.write()), Some(header));

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
 
+use crate::bytes::Reader;
 use crate::errno::{self, Errno};
 use crate::socket::{self, Sock};
 use crate::{abi, address, calls, data, options, private, process, real};
@@ -316,7 +317,15 @@ unsafe fn get_option(
     // SAFETY: by the contract of this function. Options with input read what the program has
     // written there.
     let found = unsafe {
-        if level == abi::IPPROTO_SCTP {
+        if level == abi::IPPROTO_SCTP && name == abi::CONNECTX3 {
+            let request = std::slice::from_raw_parts(value.cast::<u8>(), *length as usize);
+            let (id, result) = calls::connectx3(fd, sock, Reader(request))?;
+            if result.is_ok() || result == Err(libc::EINPROGRESS) {
+                value.cast::<i32>().write_unaligned(id);
+                *length = size_of::<i32>() as socklen_t;
+            }
+            return done(result);
+        } else if level == abi::IPPROTO_SCTP {
             let request = std::slice::from_raw_parts(value.cast::<u8>(), *length as usize);
             options::get(fd, sock, name, request)
         } else {

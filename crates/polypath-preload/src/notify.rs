@@ -1,15 +1,13 @@
-//! Notifications (RFC 6458 6.1).
+//! Notifications (RFC 6458 6.1, RFC 6525 6.1).
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
-use polypath::{Association, Event, PathState};
-use tokio::io::unix::AsyncFd;
+use polypath::{Association, Event, PathState, Received, Reconfigured, StreamId};
 
 use crate::bytes::Writer;
-use crate::end::{self, Descriptor};
 use crate::frame::{Header, Kind};
-use crate::socket::Link;
+use crate::link::Link;
 use crate::{abi, address};
 
 /// `sac_state`.
@@ -17,6 +15,13 @@ const COMM_UP: u16 = 0;
 const COMM_LOST: u16 = 1;
 const RESTART: u16 = 2;
 const SHUTDOWN_COMP: u16 = 3;
+const CANT_STR_ASSOC: u16 = 4;
+
+/// `strreset_flags`, and those of the notifications next to it.
+const INCOMING: u16 = 1;
+const OUTGOING: u16 = 2;
+const DENIED: u16 = 4;
+const FAILED: u16 = 8;
 
 /// Whether data that has arrived before an event is delivered before its notification.
 pub(crate) const fn follows_data(event: &Event) -> bool {
@@ -24,30 +29,55 @@ pub(crate) const fn follows_data(event: &Event) -> bool {
 }
 
 /// Reports the start of the association.
-pub(crate) async fn established(link: &Link, fd: &AsyncFd<Descriptor>, association: &Association) {
-    change(link, fd, association, COMM_UP).await;
+pub(crate) async fn established(link: &Link, association: &Association) {
+    change(link, association, COMM_UP).await;
+    adaptation(link, association).await;
+    if association.auth_chunks().is_none() {
+        const NO_AUTH: u32 = 2;
+        let mut writer = begin(abi::AUTHENTICATION_EVENT, 0, 20);
+        writer.u16(0).u16(0).u32(NO_AUTH).i32(link.id);
+        send(link, abi::AUTHENTICATION_EVENT, &mut writer).await;
+    }
 }
 
 /// Reports the end of the association. The receiver of the notification sees the end of the
 /// association from SO_ERROR too.
-pub(crate) async fn ended(link: &Link, fd: &AsyncFd<Descriptor>, association: &Association) {
+pub(crate) async fn ended(link: &Link, association: &Association) {
     let graceful = association.close_reason().is_some_and(|reason| reason.is_graceful());
-    change(link, fd, association, if graceful { SHUTDOWN_COMP } else { COMM_LOST }).await;
+    change(link, association, if graceful { SHUTDOWN_COMP } else { COMM_LOST }).await;
+}
+
+/// Reports that an association was not established.
+pub(crate) async fn not_started(link: &Link, association: &Association) {
+    change(link, association, CANT_STR_ASSOC).await;
+}
+
+/// Reports that everything sent has been acknowledged.
+pub(crate) async fn dry(link: &Link) {
+    let mut writer = begin(abi::SENDER_DRY_EVENT, 0, 12);
+    writer.i32(link.id);
+    send(link, abi::SENDER_DRY_EVENT, &mut writer).await;
+}
+
+/// Reports that the peer has abandoned a message that was delivered in part.
+pub(crate) async fn aborted(link: &Link, received: &Received) {
+    let mut writer = begin(abi::PARTIAL_DELIVERY_EVENT, 0, 24);
+    // SCTP_PARTIAL_DELIVERY_ABORTED.
+    writer.u32(0).i32(link.id).u32(received.stream.0.into()).u32(received.mid.0);
+    send(link, abi::PARTIAL_DELIVERY_EVENT, &mut writer).await;
 }
 
 /// Reports an event of the association.
-pub(crate) async fn event(
-    link: &Link,
-    fd: &AsyncFd<Descriptor>,
-    association: &Association,
-    event: &Event,
-) {
+pub(crate) async fn event(link: &Link, association: &Association, event: &Event) {
     match event {
-        Event::Restarted => change(link, fd, association, RESTART).await,
+        Event::Restarted => {
+            change(link, association, RESTART).await;
+            adaptation(link, association).await;
+        }
         Event::PeerShutdown => {
-            let mut writer = Writer::default();
-            writer.u16(abi::SHUTDOWN_EVENT).u16(0).u32(12).i32(link.id);
-            send(link, fd, abi::SHUTDOWN_EVENT, &writer.done()).await;
+            let mut writer = begin(abi::SHUTDOWN_EVENT, 0, 12);
+            writer.i32(link.id);
+            send(link, abi::SHUTDOWN_EVENT, &mut writer).await;
         }
         Event::PathState { path, from, to, .. } => {
             // `spc_state`.
@@ -58,32 +88,105 @@ pub(crate) async fn event(
                 (_, PathState::Removed) => 2,
                 _ => return,
             };
-            let paths = association.paths();
-            let Some(found) = paths.iter().find(|found| found.view.id == *path) else { return };
-            let peer = SocketAddr::new(found.view.remote, association.peer_port());
-            let family = if peer.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-            let mut writer = Writer::default();
-            writer.u16(abi::PEER_ADDR_CHANGE).u16(0).u32(148);
-            writer.raw(&address::storage(peer, family)).u32(state).u32(0).i32(link.id);
-            send(link, fd, abi::PEER_ADDR_CHANGE, &writer.done()).await;
+            path_change(link, association, *path, state).await;
+        }
+        Event::PathAdded { path } => path_change(link, association, *path, 3).await,
+        Event::PrimaryChanged { path } => path_change(link, association, *path, 4).await,
+        Event::PeerError { .. } => {
+            // The core reports the cause in words only: no code, and no data.
+            let mut writer = begin(abi::REMOTE_ERROR, 0, 16);
+            writer.u16(0).u16(0).i32(link.id);
+            send(link, abi::REMOTE_ERROR, &mut writer).await;
+        }
+        Event::SendFailed { .. } => send_failed(link, event).await,
+        Event::StreamsReset { incoming, streams, outcome } => {
+            let side = if *incoming { INCOMING } else { OUTGOING };
+            let size = 12 + 2 * streams.len() as u32;
+            let mut writer = begin(abi::STREAM_RESET_EVENT, side | flags(*outcome), size);
+            writer.i32(link.id);
+            for StreamId(stream) in streams {
+                writer.u16(*stream);
+            }
+            send(link, abi::STREAM_RESET_EVENT, &mut writer).await;
+        }
+        Event::AssociationReset { outcome } => {
+            let mut writer = begin(abi::ASSOC_RESET_EVENT, flags(*outcome), 20);
+            // The core does not report the TSNs.
+            writer.i32(link.id).u32(0).u32(0);
+            send(link, abi::ASSOC_RESET_EVENT, &mut writer).await;
+        }
+        Event::StreamsAdded { outcome, .. } => {
+            let (outgoing, incoming) = association.streams();
+            link.streams.store(outgoing.into(), Ordering::Release);
+            let mut writer = begin(abi::STREAM_CHANGE_EVENT, flags(*outcome), 16);
+            writer.i32(link.id).u16(incoming).u16(outgoing);
+            send(link, abi::STREAM_CHANGE_EVENT, &mut writer).await;
         }
         _ => {}
     }
 }
 
-/// SCTP_ASSOC_CHANGE.
-async fn change(link: &Link, fd: &AsyncFd<Descriptor>, association: &Association, state: u16) {
-    let (outgoing, incoming) = association.streams();
+/// The flags of a notification about a request of RFC 6525.
+const fn flags(outcome: Reconfigured) -> u16 {
+    match outcome {
+        Reconfigured::Performed => 0,
+        Reconfigured::Denied => DENIED,
+        _ => FAILED,
+    }
+}
+
+/// The start of a notification.
+fn begin(kind: u16, flags: u16, size: u32) -> Writer {
     let mut writer = Writer::default();
-    writer.u16(abi::ASSOC_CHANGE).u16(0).u32(20).u16(state).u16(0);
-    writer.u16(outgoing).u16(incoming).i32(link.id);
-    send(link, fd, abi::ASSOC_CHANGE, &writer.done()).await;
+    writer.u16(kind).u16(flags).u32(size);
+    writer
+}
+
+/// SCTP_ASSOC_CHANGE. Linux adds no list of features either.
+async fn change(link: &Link, association: &Association, state: u16) {
+    let (outgoing, incoming) = association.streams();
+    let mut writer = begin(abi::ASSOC_CHANGE, 0, 20);
+    writer.u16(state).u16(0).u16(outgoing).u16(incoming).i32(link.id);
+    send(link, abi::ASSOC_CHANGE, &mut writer).await;
+}
+
+/// SCTP_ADAPTATION_INDICATION, if the peer has sent one.
+async fn adaptation(link: &Link, association: &Association) {
+    let Some(layer) = association.peer_adaptation_layer() else { return };
+    let mut writer = begin(abi::ADAPTATION_INDICATION, 0, 16);
+    writer.u32(layer).i32(link.id);
+    send(link, abi::ADAPTATION_INDICATION, &mut writer).await;
+}
+
+/// SCTP_PEER_ADDR_CHANGE.
+async fn path_change(link: &Link, association: &Association, path: polypath::PathId, state: u32) {
+    let paths = association.paths();
+    let Some(found) = paths.iter().find(|found| found.view.id == path) else { return };
+    let peer = SocketAddr::new(found.view.remote, association.peer_port());
+    let mut writer = begin(abi::PEER_ADDR_CHANGE, 0, 148);
+    writer.raw(&address::storage(peer, link.family)).u32(state).u32(0).i32(link.id);
+    send(link, abi::PEER_ADDR_CHANGE, &mut writer).await;
+}
+
+/// SCTP_SEND_FAILED and SCTP_SEND_FAILED_EVENT, without the message: the core has dropped it.
+async fn send_failed(link: &Link, event: &Event) {
+    let Event::SendFailed { stream, ppid, context, unordered, sent, .. } = event else { return };
+    let flags = if *unordered { abi::SCTP_UNORDERED } else { 0 };
+    let ppid = ppid.0.to_be();
+    // SCTP_DATA_SENT, SCTP_DATA_UNSENT.
+    let sent = u16::from(*sent);
+    let mut writer = begin(abi::SEND_FAILED, sent, 48);
+    writer.u32(0).u16(stream.0).u16(0).u16(flags).u16(0).u32(ppid).u32(*context);
+    writer.u32(0).u32(0).u32(0).i32(link.id).i32(link.id);
+    send(link, abi::SEND_FAILED, &mut writer).await;
+    let mut writer = begin(abi::SEND_FAILED_EVENT, sent, 32);
+    writer.u32(0).u16(stream.0).u16(flags).u32(ppid).u32(*context).i32(link.id).i32(link.id);
+    send(link, abi::SEND_FAILED_EVENT, &mut writer).await;
 }
 
 /// Sends a notification if the program has subscribed to its type.
-async fn send(link: &Link, fd: &AsyncFd<Descriptor>, kind: u16, notification: &[u8]) {
-    let bit = 1 << (kind - abi::DATA_IO_EVENT);
-    if link.events.load(Ordering::Acquire) & bit != 0 {
-        end::send(fd, &Header::new(Kind::Notification), notification).await;
+async fn send(link: &Link, kind: u16, notification: &mut Writer) {
+    if link.wants(kind) {
+        link.deliver(&Header::new(Kind::Notification), &notification.done()).await;
     }
 }

@@ -1,114 +1,224 @@
 //! Socket options (RFC 6458 8), with Linux's structures and numbers.
 
 use std::ffi::c_int;
-use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use polypath::{Association, Config, Path, PathState};
+use polypath::{AddressError, ReconfigError, StreamId, StreamReset};
 
 use crate::bytes::{Reader, Writer};
 use crate::errno::Errno;
-use crate::socket::{Phase, Sock, is_nonblocking, lock};
-use crate::values::Options;
-use crate::{abi, address, calls, data, report};
+use crate::frame::Header;
+use crate::link::{Phase, accepted_requests, lock};
+use crate::lookup::path;
+use crate::parameters::{self, is_present};
+use crate::socket::{Sock, is_nonblocking};
+use crate::values::{self, Options};
+use crate::{abi, address, calls, data, many, report, security, status};
 
 /// The value of an SCTP option. `request` is what the program's buffer holds: some options have
 /// input.
 pub(crate) fn get(fd: c_int, sock: &Sock, name: c_int, request: &[u8]) -> Errno<Vec<u8>> {
     let options = *lock(&sock.options);
     let reader = Reader(request);
-    let mut writer = Writer::default();
-    let id = if sock.link.phase() == Phase::Connected { sock.link.id } else { 0 };
-    let (value, least) = match name {
-        abi::INITMSG => {
-            for value in options.init {
-                writer.u16(value);
-            }
-            (writer.done(), 8)
+    let value = match name {
+        abi::RTOINFO
+        | abi::ASSOCINFO
+        | abi::PEER_ADDR_PARAMS
+        | abi::DELAYED_SACK
+        | abi::MAX_BURST
+        | abi::PEER_ADDR_THLDS
+        | abi::PEER_ADDR_THLDS_V2 => parameters::get(sock, name, &options, request),
+        abi::STATUS
+        | abi::GET_PEER_ADDR_INFO
+        | abi::PRIMARY_ADDR
+        | abi::GET_PEER_ADDRS
+        | abi::GET_LOCAL_ADDRS
+        | abi::GET_ASSOC_STATS
+        | abi::PR_ASSOC_STATUS
+        | abi::PR_STREAM_STATUS => status::get(sock, name, request),
+        abi::HMAC_IDENT | abi::PEER_AUTH_CHUNKS | abi::LOCAL_AUTH_CHUNKS => {
+            security::get(sock, name, &options, reader.i32(0))
         }
-        abi::NODELAY => (integer(options.nodelay.into()), 4),
-        abi::I_WANT_MAPPED_V4_ADDR => (integer(options.mapped.into()), 4),
-        abi::RECVRCVINFO => (integer(options.recvrcvinfo.into()), 4),
-        abi::AUTOCLOSE | abi::DISABLE_FRAGMENTS => (integer(0), 4),
-        abi::MAXSEG if request.len() == 4 => (integer(0), 4),
-        abi::MAXSEG => (writer.i32(0).u32(0).done(), 8),
-        abi::RTOINFO => (rtoinfo(sock, &options)?, 16),
-        abi::ASSOCINFO => (assocparams(sock, &options)?, 20),
-        abi::PEER_ADDR_PARAMS => (paddrparams(sock, &options, request)?, 152),
-        abi::DEFAULT_SEND_PARAM => {
-            let send = options.send;
-            writer.u16(send.stream).u16(0).u16(send.flags).u16(0).u32(send.ppid);
-            writer.u32(send.context).u32(send.pr_value).u32(0).u32(0).i32(id);
-            (writer.done(), 32)
+        abi::GET_ASSOC_NUMBER | abi::GET_ASSOC_ID_LIST | abi::PEELOFF | abi::PEELOFF_FLAGS => {
+            of_many(fd, sock, name, reader)
         }
-        abi::DEFAULT_SNDINFO => {
-            let send = options.send;
-            writer.u16(send.stream).u16(send.flags).u32(send.ppid).u32(send.context).i32(id);
-            (writer.done(), 16)
-        }
-        abi::EVENTS => {
-            let events = sock.link.events.load(Ordering::Acquire);
-            let bytes = (0..abi::EVENT_TYPES).map(|bit| (events >> bit & 1) as u8).collect();
-            // Programs built with older headers know fewer types.
-            (bytes, 1)
-        }
-        abi::EVENT => {
-            let bit = event_bit(reader.u16(4))?;
-            let on = sock.link.events.load(Ordering::Acquire) >> bit & 1;
-            (writer.i32(id).u16(reader.u16(4)).u8(on as u8).u8(0).done(), 8)
-        }
-        abi::STATUS => (status(sock)?, 176),
-        abi::GET_PEER_ADDR_INFO => {
-            let association = sock.association()?;
-            let path = path(&association, request.get(4..).unwrap_or_default())?;
-            (paddrinfo(sock, &path, association.peer_port()), 152)
-        }
-        abi::PRIMARY_ADDR => {
-            let association = sock.association()?;
-            let primary = primary(&association)?;
-            let peer = SocketAddr::new(primary.view.remote, association.peer_port());
-            (writer.i32(sock.link.id).raw(&address::storage(peer, sock.family)).done(), 132)
-        }
-        abi::GET_PEER_ADDRS | abi::GET_LOCAL_ADDRS => {
-            let found = match name {
-                abi::GET_PEER_ADDRS => calls::peers(sock)?,
-                _ => calls::locals(sock),
-            };
-            let mut addresses = Vec::new();
-            found.iter().for_each(|one| addresses.extend(address::format(*one, sock.family)));
-            let fits = request.len() >= 8 + addresses.len();
-            // The program passes the number of addresses for this association.
-            let count = found.len() as u32;
-            let value = writer.i32(reader.i32(0)).u32(count).raw(&addresses).done();
-            return if fits { Ok(value) } else { Err(libc::ENOMEM) };
-        }
-        abi::CONNECTX3 => return calls::connectx3(fd, sock, reader),
-        other => {
-            report::missed(format!("getsockopt {}", abi::name(other)));
-            return Err(unknown(other));
-        }
+        abi::MAXSEG if request.len() == 4 => Ok(integer(0)),
+        other => stored(sock, other, &options, reader),
+    }?;
+    // Programs built with older headers know fewer types and fields.
+    let least = match name {
+        abi::EVENTS => 1,
+        abi::PEER_ADDR_PARAMS => 152,
+        _ => value.len(),
     };
     if request.len() < least { Err(libc::EINVAL) } else { Ok(value) }
 }
 
-/// Sets an SCTP option.
-pub(crate) fn set(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
-    let reader = Reader(value);
-    let least = match name {
-        abi::INITMSG | abi::EVENT => 8,
+/// The value of an option that the socket stores.
+fn stored(sock: &Sock, name: c_int, options: &Options, reader: Reader<'_>) -> Errno<Vec<u8>> {
+    let mut writer = Writer::default();
+    let id = reader.i32(0);
+    let supported = |on: bool| Ok(assoc_value(id, on.into()));
+    let config = || parameters::config(options);
+    match name {
+        abi::INITMSG => {
+            for value in options.init {
+                writer.u16(value);
+            }
+            Ok(writer.done())
+        }
+        abi::NODELAY => Ok(integer(options.nodelay.into())),
+        abi::I_WANT_MAPPED_V4_ADDR => Ok(integer(options.mapped.into())),
+        abi::RECVRCVINFO => Ok(integer(options.recvrcvinfo.into())),
+        abi::AUTO_ASCONF => Ok(integer(options.auto_asconf.into())),
+        abi::DISABLE_FRAGMENTS => Ok(integer(options.no_fragments.into())),
+        abi::FRAGMENT_INTERLEAVE => Ok(integer(options.interleave as i32)),
+        abi::REUSE_PORT => Ok(integer(options.reuse_port.into())),
+        abi::PARTIAL_DELIVERY_POINT => Ok(integer(0)),
+        abi::ADAPTATION_LAYER => Ok(integer(config()?.adaptation_layer().unwrap_or(0) as i32)),
+        abi::AUTOCLOSE => {
+            let many = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?;
+            Ok(integer(many.autoclose.load(Ordering::Acquire) as i32))
+        }
+        abi::MAXSEG => Ok(assoc_value(id, 0)),
+        abi::CONTEXT => Ok(assoc_value(id, options.context)),
+        abi::PR_SUPPORTED => supported(options.partial_reliability),
+        abi::RECONFIG_SUPPORTED => supported(config()?.stream_reconfiguration()),
+        abi::INTERLEAVING_SUPPORTED => supported(config()?.interleaving()),
+        abi::ASCONF_SUPPORTED => supported(config()?.dynamic_addresses()),
+        abi::AUTH_SUPPORTED => supported(config()?.authentication()),
+        abi::ECN_SUPPORTED => supported(config()?.ecn()),
+        abi::ENABLE_STREAM_RESET => Ok(assoc_value(id, sock.link.accepted())),
+        abi::STREAM_SCHEDULER => Ok(assoc_value(id, options.scheduler.unwrap_or(0))),
+        abi::DEFAULT_PRINFO => {
+            let Header { pr_value, pr_policy, .. } = options.send;
+            Ok(writer.i32(id).u32(pr_value).u16(pr_policy).u16(0).done())
+        }
+        abi::DEFAULT_SEND_PARAM => {
+            let send = options.send;
+            writer.u16(send.stream).u16(0).u16(send.flags).u16(0).u32(send.ppid);
+            writer.u32(send.context).u32(send.pr_value).u32(0).u32(0).i32(reader.i32(28));
+            Ok(writer.done())
+        }
+        abi::DEFAULT_SNDINFO => {
+            let send = options.send;
+            writer.u16(send.stream).u16(send.flags).u32(send.ppid).u32(send.context);
+            Ok(writer.i32(reader.i32(12)).done())
+        }
+        abi::EVENTS => {
+            let events = sock.link.events.load(Ordering::Acquire);
+            Ok((0..abi::EVENT_TYPES).map(|bit| (events >> bit & 1) as u8).collect())
+        }
+        abi::EVENT => {
+            let link = if is_present(sock, id)? { sock.member(id)? } else { sock.link.clone() };
+            let on = link.events.load(Ordering::Acquire) >> event_bit(reader.u16(4))? & 1;
+            Ok(writer.i32(id).u16(reader.u16(4)).u8(on as u8).u8(0).done())
+        }
+        other => {
+            report::missed(format!("getsockopt {}", abi::name(other)));
+            Err(unknown(other))
+        }
+    }
+}
+
+/// Options of one-to-many sockets.
+fn of_many(fd: c_int, sock: &Sock, name: c_int, reader: Reader<'_>) -> Errno<Vec<u8>> {
+    let mut writer = Writer::default();
+    if name == abi::PEELOFF || name == abi::PEELOFF_FLAGS {
+        let flags = if name == abi::PEELOFF { 0 } else { reader.i32(8) };
+        let new = many::peel_off(fd, sock, reader.i32(0), flags)?;
+        writer.i32(reader.i32(0)).i32(new);
+        if name == abi::PEELOFF_FLAGS {
+            writer.i32(flags);
+        }
+        return Ok(writer.done());
+    }
+    let links = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?.all();
+    writer.u32(links.len() as u32);
+    if name == abi::GET_ASSOC_ID_LIST {
+        for link in links {
+            writer.i32(link.id);
+        }
+    }
+    Ok(writer.done())
+}
+
+/// Number of bytes that an option has at least.
+fn least(name: c_int) -> usize {
+    match name {
+        abi::INITMSG
+        | abi::EVENT
+        | abi::ENABLE_STREAM_RESET
+        | abi::STREAM_SCHEDULER
+        | abi::CONTEXT
+        | abi::PR_SUPPORTED
+        | abi::RECONFIG_SUPPORTED
+        | abi::ADD_STREAMS
+        | abi::INTERLEAVING_SUPPORTED
+        | abi::ASCONF_SUPPORTED
+        | abi::AUTH_SUPPORTED
+        | abi::ECN_SUPPORTED
+        | abi::RESET_STREAMS
+        | abi::STREAM_SCHEDULER_VALUE
+        | abi::AUTH_KEY
+        | abi::AUTH_ACTIVE_KEY
+        | abi::AUTH_DELETE_KEY
+        | abi::DELAYED_SACK => 8,
+        abi::DEFAULT_PRINFO => 12,
         abi::RTOINFO | abi::DEFAULT_SNDINFO => 16,
         abi::ASSOCINFO => 20,
         abi::DEFAULT_SEND_PARAM => 32,
-        abi::PRIMARY_ADDR => 132,
+        abi::PRIMARY_ADDR | abi::SET_PEER_PRIMARY_ADDR => 132,
+        abi::PEER_ADDR_THLDS | abi::PEER_ADDR_THLDS_V2 => 144,
         abi::PEER_ADDR_PARAMS => 152,
-        abi::EVENTS => 1,
+        abi::EVENTS | abi::AUTH_CHUNK => 1,
         _ => 4,
-    };
-    if value.len() < least {
+    }
+}
+
+/// Sets an SCTP option.
+pub(crate) fn set(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
+    if value.len() < least(name) {
         return Err(libc::EINVAL);
     }
+    match name {
+        abi::RTOINFO
+        | abi::ASSOCINFO
+        | abi::PEER_ADDR_PARAMS
+        | abi::DELAYED_SACK
+        | abi::MAX_BURST
+        | abi::PEER_ADDR_THLDS
+        | abi::PEER_ADDR_THLDS_V2 => parameters::set(sock, name, value),
+        abi::AUTH_CHUNK | abi::AUTH_KEY | abi::AUTH_ACTIVE_KEY | abi::AUTH_DELETE_KEY => {
+            security::set(sock, name, value)
+        }
+        abi::PRIMARY_ADDR
+        | abi::SET_PEER_PRIMARY_ADDR
+        | abi::ENABLE_STREAM_RESET
+        | abi::RESET_STREAMS
+        | abi::RESET_ASSOC
+        | abi::ADD_STREAMS
+        | abi::STREAM_SCHEDULER
+        | abi::STREAM_SCHEDULER_VALUE => request(sock, name, value),
+        abi::EVENTS | abi::EVENT => subscribe(sock, name, value),
+        abi::BINDX_ADD | abi::BINDX_REM => {
+            calls::bindx(sock, &address::parse_packed(value)?, name == abi::BINDX_ADD)
+        }
+        abi::CONNECTX => {
+            let peers = address::parse_packed(value)?;
+            calls::connect_to(fd, sock, &peers, is_nonblocking(fd, 0))
+        }
+        _ => store(sock, name, value),
+    }
+}
+
+/// Sets an option that the socket stores.
+fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
+    let reader = Reader(value);
     let on = reader.i32(0) != 0;
+    // `sctp_assoc_value`.
+    let offered = reader.u32(4) != 0;
+    let idle = sock.link.phase() == Phase::Idle;
     let mut options = lock(&sock.options);
     match name {
         abi::INITMSG => {
@@ -121,45 +231,34 @@ pub(crate) fn set(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()
         abi::NODELAY => options.nodelay = on,
         abi::RECVRCVINFO => options.recvrcvinfo = on,
         abi::I_WANT_MAPPED_V4_ADDR if on => options.mapped = true,
-        // Neither needs an action: no association is closed automatically, and messages are
-        // fragmented.
-        abi::AUTOCLOSE | abi::DISABLE_FRAGMENTS if !on => {}
+        abi::DISABLE_FRAGMENTS => options.no_fragments = on,
+        abi::FRAGMENT_INTERLEAVE => options.interleave = on.into(),
+        abi::AUTO_ASCONF => options.auto_asconf = on,
+        abi::REUSE_PORT if idle => options.reuse_port = on,
+        abi::REUSE_PORT => return Err(libc::EFAULT),
+        abi::ADAPTATION_LAYER => options.adaptation = Some(reader.u32(0)),
+        abi::CONTEXT => options.context = reader.u32(4),
+        abi::AUTOCLOSE => {
+            let many = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?;
+            many.autoclose.store(reader.u32(0), Ordering::Release);
+        }
+        // 0 leaves the size to the path MTU.
         abi::MAXSEG if reader.i32(if value.len() >= 8 { 4 } else { 0 }) == 0 => {}
+        abi::PR_SUPPORTED => options.partial_reliability = offered,
+        abi::RECONFIG_SUPPORTED => options.reconfiguration = Some(offered),
+        abi::INTERLEAVING_SUPPORTED => options.interleaving = Some(offered),
+        abi::ASCONF_SUPPORTED => options.asconf = Some(offered),
+        abi::AUTH_SUPPORTED => options.authentication = Some(offered),
+        abi::ECN_SUPPORTED => options.ecn = Some(offered),
         abi::DEFAULT_SEND_PARAM => options.send = data::sndrcv(reader),
         abi::DEFAULT_SNDINFO => data::sndinfo(&mut options.send, reader),
-        abi::EVENTS => {
-            let types = value.iter().take(abi::EVENT_TYPES).enumerate();
-            let events = types.map(|(at, byte)| u32::from(*byte != 0) << at).sum();
-            sock.link.events.store(events, Ordering::Release);
-            missing(events);
-        }
-        abi::EVENT => {
-            let bit = 1 << event_bit(reader.u16(4))?;
-            if reader.u8(6) == 0 {
-                sock.link.events.fetch_and(!bit, Ordering::AcqRel);
-            } else {
-                sock.link.events.fetch_or(bit, Ordering::AcqRel);
-                missing(bit);
+        abi::DEFAULT_PRINFO => {
+            let (value, policy) = (reader.u32(4), reader.u16(8));
+            if policy & !abi::SCTP_PR_SCTP_PRIO != 0 {
+                return Err(libc::EINVAL);
             }
-        }
-        abi::RTOINFO | abi::ASSOCINFO | abi::PEER_ADDR_PARAMS => {
-            drop(options);
-            return parameters(sock, name, value);
-        }
-        abi::PRIMARY_ADDR => {
-            drop(options);
-            let association = sock.association()?;
-            let path = path(&association, &value[4..])?;
-            return association.set_primary(path.view.id).map_err(|_| libc::EINVAL);
-        }
-        abi::BINDX_ADD | abi::BINDX_REM => {
-            drop(options);
-            return calls::bindx(sock, &address::parse_packed(value)?, name == abi::BINDX_ADD);
-        }
-        abi::CONNECTX => {
-            drop(options);
-            let peers = address::parse_packed(value)?;
-            return calls::connect_to(fd, sock, &peers, is_nonblocking(fd, 0));
+            options.send.pr_policy = policy;
+            options.send.pr_value = if policy == 0 { 0 } else { value };
         }
         other => {
             report::missed(format!("setsockopt {}", abi::name(other)));
@@ -169,69 +268,127 @@ pub(crate) fn set(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()
     Ok(())
 }
 
+/// SCTP_EVENTS and SCTP_EVENT.
+fn subscribe(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
+    /// SCTP_CURRENT_ASSOC, SCTP_ALL_ASSOC.
+    const CURRENT: i32 = 1;
+    const ALL: i32 = 2;
+    let reader = Reader(value);
+    let members = || sock.many.iter().flat_map(|many| many.all());
+    if name == abi::EVENTS {
+        let types = value.iter().take(abi::EVENT_TYPES).enumerate();
+        let events = types.map(|(at, byte)| u32::from(*byte != 0) << at).sum();
+        for link in members().chain([sock.link.clone()]) {
+            link.events.store(events, Ordering::Release);
+        }
+        return Ok(());
+    }
+    let (id, bit, on) = (reader.i32(0), 1 << event_bit(reader.u16(4))?, reader.u8(6) != 0);
+    let links = match (&sock.many, id) {
+        (None, _) | (_, 0) => vec![sock.link.clone()],
+        (_, CURRENT) => members().collect(),
+        (_, ALL) => members().chain([sock.link.clone()]).collect(),
+        _ => vec![sock.member(id)?],
+    };
+    for link in links {
+        if on {
+            link.events.fetch_or(bit, Ordering::AcqRel);
+        } else {
+            link.events.fetch_and(!bit, Ordering::AcqRel);
+        }
+    }
+    Ok(())
+}
+
+/// Requests to an association.
+fn request(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
+    let reader = Reader(value);
+    let id = reader.i32(0);
+    if !is_present(sock, id)? {
+        match name {
+            abi::ENABLE_STREAM_RESET if reader.u32(4) & !7 == 0 => {
+                sock.link.set_accepted(reader.u32(4));
+            }
+            abi::STREAM_SCHEDULER => {
+                values::scheduler(reader.u32(4)).ok_or(libc::EINVAL)?;
+                lock(&sock.options).scheduler = Some(reader.u32(4));
+            }
+            _ => return Err(libc::EINVAL),
+        }
+        return Ok(());
+    }
+    let association = sock.association(id)?;
+    let list = || -> Errno<Vec<StreamId>> {
+        let count = usize::from(reader.u16(6));
+        let bytes = value.get(8..8 + 2 * count).ok_or(libc::EINVAL)?;
+        Ok(bytes.chunks(2).map(|two| StreamId(Reader(two).u16(0))).collect())
+    };
+    match name {
+        abi::PRIMARY_ADDR => {
+            let path = path(&association, &value[4..])?;
+            association.set_primary(path.view.id).map_err(|_| libc::EINVAL)
+        }
+        abi::SET_PEER_PRIMARY_ADDR => {
+            let local = address::parse(&value[4..])?.ip();
+            association.set_peer_primary(local).map_err(|error| match error {
+                AddressError::NotAgreed => libc::EPERM,
+                _ => libc::EADDRNOTAVAIL,
+            })
+        }
+        abi::ENABLE_STREAM_RESET => {
+            let flags = reader.u32(4);
+            if flags & !7 != 0 {
+                return Err(libc::EINVAL);
+            }
+            association.accept_requests(accepted_requests(flags)).map_err(reconfiguration)
+        }
+        abi::RESET_STREAMS => {
+            let reset = match reader.u16(4) {
+                1 => StreamReset::Incoming,
+                2 => StreamReset::Outgoing,
+                3 => StreamReset::Both,
+                _ => return Err(libc::EINVAL),
+            };
+            association.reset_streams(reset, &list()?).map_err(reconfiguration)
+        }
+        abi::RESET_ASSOC => association.reset_association().map_err(reconfiguration),
+        abi::ADD_STREAMS => {
+            association.add_streams(reader.u16(6), reader.u16(4)).map_err(reconfiguration)
+        }
+        abi::STREAM_SCHEDULER => {
+            let scheduler = values::scheduler(reader.u32(4)).ok_or(libc::EINVAL)?;
+            association.set_stream_scheduler(scheduler);
+            Ok(())
+        }
+        _ => {
+            let (stream, value) = (StreamId(reader.u16(4)), reader.u16(6));
+            association.set_stream_value(stream, value).map_err(|_| libc::EINVAL)
+        }
+    }
+}
+
+fn reconfiguration(error: ReconfigError) -> c_int {
+    match error {
+        ReconfigError::NotAgreed => libc::ENOPROTOOPT,
+        ReconfigError::NotEstablished => libc::ENOTCONN,
+        ReconfigError::InProgress => libc::EINPROGRESS,
+        _ => libc::EINVAL,
+    }
+}
+
 /// Linux knows the option but polypath does not support it, or neither knows it.
 fn unknown(name: c_int) -> c_int {
     let known = (0..=37).contains(&name) || (100..=133).contains(&name);
     if known { libc::EOPNOTSUPP } else { libc::ENOPROTOOPT }
 }
 
-/// SCTP_RTOINFO, SCTP_ASSOCINFO, SCTP_PEER_ADDR_PARAMS: for the next association, or for the
-/// present one as far as it allows changes.
-fn parameters(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
-    let reader = Reader(value);
-    let connected = sock.link.phase() == Phase::Connected;
-    let refuse = || {
-        report::missed(format!("setsockopt {} of an association", abi::name(name)));
-        Err(libc::EOPNOTSUPP)
-    };
-    let mut options = lock(&sock.options);
-    match name {
-        abi::RTOINFO if connected => return refuse(),
-        abi::RTOINFO => {
-            let new = [reader.u32(4), reader.u32(8), reader.u32(12)];
-            let [_, max, min] = new;
-            if max != 0 && min > max {
-                return Err(libc::EINVAL);
-            }
-            for (kept, new) in options.rto.iter_mut().zip(new) {
-                *kept = if new == 0 { *kept } else { new };
-            }
-        }
-        abi::ASSOCINFO => {
-            let retrans = reader.u16(4);
-            if retrans != 0 {
-                options.max_retrans = retrans;
-                drop(options);
-                if connected {
-                    sock.association()?.set_association_max_retrans(retrans.into());
-                }
-            }
-        }
-        _ => {
-            let (interval, retrans, flags) = (reader.u32(132), reader.u16(136), reader.u32(146));
-            const HB_DEMAND: u32 = 4;
-            if connected && flags & HB_DEMAND != 0 && interval == 0 && retrans == 0 {
-                drop(options);
-                let association = sock.association()?;
-                let path = path(&association, &value[4..])?;
-                return association.request_heartbeat(path.view.id).map_err(|_| libc::EINVAL);
-            }
-            if connected {
-                return refuse();
-            }
-            if retrans != 0 {
-                options.path_max_retrans = retrans;
-            }
-            if interval != 0 {
-                options.heartbeat = interval;
-            }
-        }
-    }
-    Ok(())
-}
-
 fn integer(value: i32) -> Vec<u8> {
     value.to_ne_bytes().to_vec()
+}
+
+/// `sctp_assoc_value`.
+fn assoc_value(id: i32, value: u32) -> Vec<u8> {
+    Writer::default().i32(id).u32(value).done()
 }
 
 /// Position of a type of notification in `sctp_event_subscribe`.
@@ -240,108 +397,13 @@ fn event_bit(kind: u16) -> Errno<usize> {
     if (1..abi::EVENT_TYPES).contains(&bit) { Ok(bit) } else { Err(libc::EINVAL) }
 }
 
-/// Counts subscriptions to notifications that are never generated.
-fn missing(events: u32) {
-    for (bit, name) in abi::MISSING_EVENTS {
-        if events >> bit & 1 != 0 {
-            report::missed(format!("notifications of type {name}"));
-        }
-    }
-}
-
-/// The path to an address of the peer; the primary one for the unspecified address.
-fn path(association: &Association, bytes: &[u8]) -> Errno<Path> {
-    match address::parse(bytes) {
-        Ok(peer) if !peer.ip().is_unspecified() => {
-            let mut paths = association.paths().into_iter();
-            paths.find(|path| path.view.remote == peer.ip()).ok_or(libc::EINVAL)
-        }
-        _ => primary(association),
-    }
-}
-
-fn primary(association: &Association) -> Errno<Path> {
-    let primary = association.primary();
-    association.paths().into_iter().find(|path| path.view.id == primary).ok_or(libc::EINVAL)
-}
-
-/// The configuration in use.
-fn config(options: &Options) -> Errno<Config> {
-    let engine = crate::engine::engine()?;
-    options.config(&engine.settings.config)
-}
-
-fn ms(duration: Duration) -> u32 {
-    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
-}
-
-fn rtoinfo(sock: &Sock, options: &Options) -> Errno<Vec<u8>> {
-    let config = config(options)?;
-    let mut writer = Writer::default();
-    writer.i32(sock.link.id).u32(ms(config.rto_initial()));
-    Ok(writer.u32(ms(config.rto_max())).u32(ms(config.rto_min())).done())
-}
-
-fn assocparams(sock: &Sock, options: &Options) -> Errno<Vec<u8>> {
-    let config = config(options)?;
-    let peers = sock.link.association().map_or(0, |association| association.paths().len());
-    let mut writer = Writer::default();
-    writer.i32(sock.link.id).u16(config.association_max_retrans() as u16).u16(peers as u16);
-    Ok(writer.u32(0).u32(config.receive_buffer()).u32(ms(config.cookie_life())).done())
-}
-
-fn paddrparams(sock: &Sock, options: &Options, request: &[u8]) -> Errno<Vec<u8>> {
-    let config = config(options)?;
-    let interval = config.heartbeat_interval();
-    let mut writer = Writer::default();
-    let name = request.get(4..132).map_or_else(|| vec![0; address::STORAGE], <[u8]>::to_vec);
-    writer.i32(sock.link.id).raw(&name).u32(interval.map_or(0, ms));
-    writer.u16(config.path_max_retrans() as u16).u32(config.path_mtu().into());
-    // SPP_HB_ENABLE or SPP_HB_DISABLE; SPP_SACKDELAY_ENABLE.
-    let flags = if interval.is_some() { 1 } else { 2 } | 1 << 5;
-    Ok(writer.u32(ms(config.sack_delay())).u32(flags).u32(0).u8(0).u8(0).done())
-}
-
-/// `sctp_paddrinfo`.
-fn paddrinfo(sock: &Sock, path: &Path, port: u16) -> Vec<u8> {
-    let view = &path.view;
-    let state = match view.state {
-        PathState::Inactive | PathState::Removed => 0,
-        PathState::PotentiallyFailed => 1,
-        PathState::Active => 2,
-        PathState::Unconfirmed => 3,
-    };
-    let peer = SocketAddr::new(view.remote, port);
-    let mut writer = Writer::default();
-    writer.i32(sock.link.id).raw(&address::storage(peer, sock.family)).u32(state);
-    writer.u32(view.window.cwnd).u32(view.srtt.map_or(0, ms)).u32(ms(view.rto));
-    writer.u32(path.mtu.mtu).done()
-}
-
-/// `sctp_status`.
-fn status(sock: &Sock) -> Errno<Vec<u8>> {
-    const ESTABLISHED: i32 = 4;
-    let association = sock.association()?;
-    let primary = primary(&association)?;
-    let (outgoing, incoming) = association.streams();
-    let in_flight: u32 = association.paths().iter().map(|path| path.view.in_flight).sum();
-    let chunk = primary.view.max_chunk.max(1);
-    let unacknowledged = in_flight.div_ceil(chunk) as u16;
-    let queued = (association.buffered() as u32).saturating_sub(in_flight).div_ceil(chunk) as u16;
-    let window = config(&lock(&sock.options))?.receive_buffer();
-    let mut writer = Writer::default();
-    writer.i32(sock.link.id).i32(ESTABLISHED).u32(window).u16(unacknowledged).u16(queued);
-    writer.u16(incoming).u16(outgoing).u32(chunk.saturating_sub(16));
-    Ok(writer.raw(&paddrinfo(sock, &primary, association.peer_port())).done())
-}
-
 /// The value of a SOL_SOCKET or IPPROTO_IPV6 option that the socket pair does not have; `None` if
 /// the kernel's value for the pair is right.
 pub(crate) fn get_socket(sock: &Sock, level: c_int, name: c_int) -> Option<Errno<Vec<u8>>> {
     let options = lock(&sock.options);
     let value = match (level, name) {
         (libc::SOL_SOCKET, libc::SO_ERROR) => sock.link.take_error(),
-        (libc::SOL_SOCKET, libc::SO_TYPE) => libc::SOCK_STREAM,
+        (libc::SOL_SOCKET, libc::SO_TYPE) => sock.kind,
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) => abi::IPPROTO_SCTP,
         (libc::SOL_SOCKET, libc::SO_DOMAIN) => sock.family,
         (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => i32::from(sock.link.phase() == Phase::Listening),

@@ -2,132 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering,
-};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use polypath::{Association, Endpoint};
-use tokio::sync::Notify;
+use polypath::{Association, AuthKeys, Endpoint};
 
 use crate::end::End;
 use crate::errno::Errno;
 use crate::frame::Header;
+use crate::link::{Link, Many, lock};
 use crate::values::Options;
 use crate::{real, report};
-
-/// Progress of a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Phase {
-    /// New, bound, or its last attempt to connect has failed.
-    Idle,
-    Listening,
-    Connecting,
-    Connected,
-    /// The association is over.
-    Closed,
-}
-
-/// State that the program's threads and the engine share.
-pub(crate) struct Link {
-    phase: AtomicU8,
-    /// Error for the next call (SO_ERROR), or 0.
-    error: AtomicI32,
-    /// Abort instead of a graceful shutdown when the program closes the socket.
-    pub(crate) abort: AtomicBool,
-    /// Notified when the program has closed a descriptor of the socket.
-    pub(crate) left: Notify,
-    /// Messages that the program has not read, of those sent to its end of the pair.
-    pub(crate) unread: AtomicI64,
-    /// Bit for each type of notification that the program has subscribed to.
-    pub(crate) events: AtomicU32,
-    /// Number of outgoing streams.
-    pub(crate) streams: AtomicU32,
-    /// Association id (`sctp_assoc_t`).
-    pub(crate) id: i32,
-    /// The association. The lock is held for short moments only, never while the core is called.
-    association: Mutex<Option<Association>>,
-    /// Address and port of the peer.
-    pub(crate) peer: Mutex<Option<SocketAddr>>,
-}
-
-/// Numbers of associations begin after the special values (SCTP_FUTURE_ASSOC, ...).
-static NEXT_ID: AtomicI32 = AtomicI32::new(3);
-
-impl Link {
-    pub(crate) fn new(events: u32) -> Self {
-        Self {
-            phase: AtomicU8::new(Phase::Idle as u8),
-            error: AtomicI32::new(0),
-            abort: AtomicBool::new(false),
-            left: Notify::new(),
-            unread: AtomicI64::new(0),
-            events: AtomicU32::new(events),
-            streams: AtomicU32::new(0),
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            association: Mutex::new(None),
-            peer: Mutex::new(None),
-        }
-    }
-
-    /// The link of a socket of the parent in a child of fork: with what the program knows, and
-    /// without the association. Other threads may have held locks, so this one takes none.
-    fn for_child(&self) -> Self {
-        let copy = |number: &AtomicU32| AtomicU32::new(number.load(Ordering::Acquire));
-        Self {
-            phase: AtomicU8::new(self.phase.load(Ordering::Acquire)),
-            events: copy(&self.events),
-            streams: copy(&self.streams),
-            id: self.id,
-            peer: Mutex::new(self.peer.try_lock().map_or(None, |peer| *peer)),
-            ..Self::new(0)
-        }
-    }
-
-    pub(crate) fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Acquire) {
-            0 => Phase::Idle,
-            1 => Phase::Listening,
-            2 => Phase::Connecting,
-            3 => Phase::Connected,
-            _ => Phase::Closed,
-        }
-    }
-
-    pub(crate) fn set_phase(&self, phase: Phase) {
-        self.phase.store(phase as u8, Ordering::Release);
-    }
-
-    /// Changes the phase unless another thread has changed it already.
-    pub(crate) fn change_phase(&self, from: Phase, to: Phase) -> bool {
-        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-        self.phase.compare_exchange(from as u8, to as u8, success, failure).is_ok()
-    }
-
-    pub(crate) fn fail(&self, error: c_int) {
-        self.error.store(error, Ordering::Release);
-    }
-
-    /// The pending error, which is reported once.
-    pub(crate) fn take_error(&self) -> c_int {
-        self.error.swap(0, Ordering::AcqRel)
-    }
-
-    pub(crate) fn association(&self) -> Option<Association> {
-        lock(&self.association).clone()
-    }
-
-    pub(crate) fn set_association(&self, association: Option<Association>) {
-        if let Some(association) = &association {
-            self.streams.store(association.streams().0.into(), Ordering::Release);
-        }
-        // The old one is dropped after the lock is released.
-        let old = std::mem::replace(&mut *lock(&self.association), association);
-        drop(old);
-    }
-}
 
 /// The start of a message whose rest the program has not read yet.
 pub(crate) struct Pending {
@@ -145,6 +31,8 @@ pub(crate) struct Names {
     pub(crate) port: u16,
     /// The program has called bind.
     pub(crate) bound: bool,
+    /// SCTP_AUTH_KEY.
+    pub(crate) auth_keys: AuthKeys,
     pub(crate) endpoint: Option<Endpoint>,
 }
 
@@ -152,7 +40,12 @@ pub(crate) struct Names {
 pub(crate) struct Sock {
     /// AF_INET or AF_INET6.
     pub(crate) family: c_int,
+    /// SOCK_STREAM or SOCK_SEQPACKET.
+    pub(crate) kind: c_int,
+    /// The association, or what the associations of a one-to-many socket have in common.
     pub(crate) link: Arc<Link>,
+    /// The associations of a one-to-many socket.
+    pub(crate) many: Option<Arc<Many>>,
     pub(crate) names: Mutex<Names>,
     pub(crate) options: Mutex<Options>,
     /// Protects reading, and holds the rest of a message.
@@ -175,26 +68,47 @@ impl Sock {
             addresses: names.addresses.clone(),
             port: names.port,
             bound: names.bound,
-            endpoint: None,
+            ..Names::default()
         });
+        let link = Arc::new(self.link.for_child());
         Self {
-            family: self.family,
-            link: Arc::new(self.link.for_child()),
+            many: self.many.as_ref().map(|many| Arc::new(many.for_child())),
             names: Mutex::new(names.unwrap_or_default()),
             options: Mutex::new(self.options.try_lock().map(|kept| *kept).unwrap_or_default()),
-            reading: Mutex::default(),
-            engine_end: Mutex::default(),
-            process: self.process,
+            ..Self::new(self.family, self.kind, link, self.process)
         }
     }
 
-    /// The association of a connected socket.
-    pub(crate) fn association(&self) -> Errno<Association> {
+    /// A one-to-one socket without a name.
+    pub(crate) fn new(family: c_int, kind: c_int, link: Arc<Link>, process: u32) -> Self {
+        Self {
+            family,
+            kind,
+            link,
+            many: None,
+            names: Mutex::default(),
+            options: Mutex::default(),
+            reading: Mutex::default(),
+            engine_end: Mutex::default(),
+            process,
+        }
+    }
+
+    /// The link of an association; one-to-one sockets ignore the id.
+    pub(crate) fn member(&self, id: i32) -> Errno<Arc<Link>> {
+        match &self.many {
+            None => Ok(self.link.clone()),
+            Some(many) => many.get(id).ok_or(libc::EINVAL),
+        }
+    }
+
+    /// The association of a connected socket, or the one with this id.
+    pub(crate) fn association(&self, id: i32) -> Errno<Association> {
         if !self.is_local() {
             report::missed("a request about an association after fork");
             return Err(libc::EOPNOTSUPP);
         }
-        self.link.association().ok_or(libc::EINVAL)
+        self.member(id)?.association().ok_or(libc::EINVAL)
     }
 }
 
@@ -203,10 +117,6 @@ pub(crate) fn is_nonblocking(fd: c_int, flags: c_int) -> bool {
     // SAFETY: F_GETFL takes no pointer.
     let status = || unsafe { real::fcntl(fd, libc::F_GETFL, 0) };
     flags & libc::MSG_DONTWAIT != 0 || status() & libc::O_NONBLOCK != 0
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Number of descriptors that the bit map covers. Others are never SCTP sockets.

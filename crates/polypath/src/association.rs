@@ -242,6 +242,12 @@ impl Association {
         self.read(|association| association.local_auth_chunks().zip(association.peer_auth_chunks()))
     }
 
+    /// Receive window of the peer as last announced, less the data outstanding since then, in bytes
+    /// (sstat_rwnd of RFC 6458 8.2.1).
+    pub fn peer_rwnd(&self) -> u32 {
+        self.read(polypath_proto::Association::peer_rwnd)
+    }
+
     /// SCTP port of the peer.
     pub fn peer_port(&self) -> u16 {
         self.read(polypath_proto::Association::peer_port)

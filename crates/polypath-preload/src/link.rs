@@ -1,0 +1,343 @@
+//! Associations as the program and the engine share them, and the way of their packets.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use polypath::{AcceptedRequests, Association};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::abi;
+use crate::end::Descriptor;
+use crate::frame::Header;
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Progress of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    /// New, bound, or its last attempt to connect has failed.
+    Idle,
+    Listening,
+    Connecting,
+    Connected,
+    /// The association is over.
+    Closed,
+}
+
+/// State that the program's threads and the engine share.
+pub(crate) struct Link {
+    phase: AtomicU8,
+    /// Error for the next call (SO_ERROR), or 0.
+    error: AtomicI32,
+    /// Abort instead of a graceful shutdown when the program closes the socket.
+    pub(crate) abort: AtomicBool,
+    /// Notified when the program has closed a descriptor of the socket.
+    pub(crate) left: Notify,
+    /// AF_INET or AF_INET6.
+    pub(crate) family: c_int,
+    /// As in [`Route`].
+    unread: Mutex<Arc<AtomicI64>>,
+    route: Mutex<Option<Route>>,
+    /// Notified when the route has changed.
+    pub(crate) rerouted: Notify,
+    /// What the program sends on an association of a one-to-many socket.
+    pub(crate) queue: Mutex<Option<Queue>>,
+    /// Notified when a message of the program has been passed to the core.
+    pub(crate) sent: Notify,
+    /// Time of the last message in either direction.
+    touched: Mutex<Option<Instant>>,
+    /// Bit for each type of notification that the program has subscribed to.
+    pub(crate) events: AtomicU32,
+    /// SCTP_ENABLE_STREAM_RESET; [`UNSET`] for the core's default.
+    accepted: AtomicU32,
+    /// Number of outgoing streams.
+    pub(crate) streams: AtomicU32,
+    /// Association id (`sctp_assoc_t`).
+    pub(crate) id: i32,
+    /// The association. The lock is held for short moments only, never while the core is called.
+    association: Mutex<Option<Association>>,
+    /// Address and port of the peer.
+    pub(crate) peer: Mutex<Option<SocketAddr>>,
+}
+
+/// Value of an option that the program has not set.
+const UNSET: u32 = u32::MAX;
+
+/// Numbers of associations begin after the special values (SCTP_FUTURE_ASSOC, ...).
+static NEXT_ID: AtomicI32 = AtomicI32::new(3);
+
+impl Link {
+    pub(crate) fn new(events: u32, family: c_int) -> Self {
+        Self {
+            phase: AtomicU8::new(Phase::Idle as u8),
+            error: AtomicI32::new(0),
+            abort: AtomicBool::new(false),
+            left: Notify::new(),
+            family,
+            unread: Mutex::default(),
+            route: Mutex::new(None),
+            rerouted: Notify::new(),
+            queue: Mutex::new(None),
+            sent: Notify::new(),
+            touched: Mutex::new(None),
+            events: AtomicU32::new(events),
+            streams: AtomicU32::new(0),
+            accepted: AtomicU32::new(UNSET),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            association: Mutex::new(None),
+            peer: Mutex::new(None),
+        }
+    }
+
+    /// The link of a socket of the parent in a child of fork: with what the program knows, and
+    /// without the association. Other threads may have held locks, so this one takes none.
+    pub(crate) fn for_child(&self) -> Self {
+        let copy = |number: &AtomicU32| AtomicU32::new(number.load(Ordering::Acquire));
+        Self {
+            phase: AtomicU8::new(self.phase.load(Ordering::Acquire)),
+            events: copy(&self.events),
+            streams: copy(&self.streams),
+            id: self.id,
+            peer: Mutex::new(self.peer.try_lock().map_or(None, |peer| *peer)),
+            ..Self::new(0, self.family)
+        }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            0 => Phase::Idle,
+            1 => Phase::Listening,
+            2 => Phase::Connecting,
+            3 => Phase::Connected,
+            _ => Phase::Closed,
+        }
+    }
+
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Release);
+    }
+
+    /// Changes the phase unless another thread has changed it already.
+    pub(crate) fn change_phase(&self, from: Phase, to: Phase) -> bool {
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        self.phase.compare_exchange(from as u8, to as u8, success, failure).is_ok()
+    }
+
+    /// The link of a new association of a listening or one-to-many socket.
+    pub(crate) fn member(&self) -> Self {
+        let link = Self::new(self.events.load(Ordering::Acquire), self.family);
+        link.accepted.store(self.accepted.load(Ordering::Acquire), Ordering::Release);
+        link
+    }
+
+    pub(crate) fn set_accepted(&self, flags: u32) {
+        self.accepted.store(flags, Ordering::Release);
+    }
+
+    /// SCTP_ENABLE_STREAM_RESET: what the program has set, or 0 as in Linux.
+    pub(crate) fn accepted(&self) -> u32 {
+        match self.accepted.load(Ordering::Acquire) {
+            UNSET => 0,
+            flags => flags,
+        }
+    }
+
+    /// Applies what the program has set before the association existed.
+    pub(crate) fn apply(&self, association: &Association) {
+        // Fails if the two sides have not agreed on stream reconfiguration.
+        let _ = association.accept_requests(accepted_requests(self.accepted()));
+    }
+
+    pub(crate) fn unread(&self) -> Arc<AtomicI64> {
+        lock(&self.unread).clone()
+    }
+
+    pub(crate) fn set_unread(&self, unread: Arc<AtomicI64>) {
+        *lock(&self.unread) = unread;
+    }
+
+    pub(crate) fn route(&self) -> Option<Route> {
+        lock(&self.route).clone()
+    }
+
+    pub(crate) fn set_route(&self, route: Option<Route>) {
+        // The old one is dropped after the lock is released.
+        let old = std::mem::replace(&mut *lock(&self.route), route);
+        drop(old);
+        self.rerouted.notify_waiters();
+    }
+
+    /// Whether the program has subscribed to this type of notifications.
+    pub(crate) fn wants(&self, kind: u16) -> bool {
+        self.events.load(Ordering::Acquire) & 1 << (kind - abi::DATA_IO_EVENT) != 0
+    }
+
+    /// Marks that a message was sent or received.
+    pub(crate) fn touch(&self) {
+        *lock(&self.touched) = Some(Instant::now());
+    }
+
+    pub(crate) fn touched(&self) -> Instant {
+        *lock(&self.touched).get_or_insert_with(Instant::now)
+    }
+
+    pub(crate) fn fail(&self, error: c_int) {
+        self.error.store(error, Ordering::Release);
+    }
+
+    /// The pending error, which is reported once.
+    pub(crate) fn take_error(&self) -> c_int {
+        self.error.swap(0, Ordering::AcqRel)
+    }
+
+    pub(crate) fn association(&self) -> Option<Association> {
+        lock(&self.association).clone()
+    }
+
+    pub(crate) fn set_association(&self, association: Option<Association>) {
+        if let Some(association) = &association {
+            self.streams.store(association.streams().0.into(), Ordering::Release);
+        }
+        // The old one is dropped after the lock is released.
+        let old = std::mem::replace(&mut *lock(&self.association), association);
+        drop(old);
+    }
+}
+
+/// The requests of the peer that SCTP_ENABLE_STREAM_RESET grants.
+pub(crate) const fn accepted_requests(flags: u32) -> AcceptedRequests {
+    AcceptedRequests {
+        reset_streams: flags & 1 != 0,
+        reset_association: flags & 2 != 0,
+        add_streams: flags & 4 != 0,
+    }
+}
+
+/// Where the messages of an association go: a pair, which the associations of a one-to-many socket
+/// share.
+#[derive(Clone)]
+pub(crate) struct Route {
+    pub(crate) fd: Arc<AsyncFd<Descriptor>>,
+    /// Messages sent to the program that it has not read.
+    pub(crate) unread: Arc<AtomicI64>,
+    /// Locked while a packet is sent, and while packets move to another pair.
+    pub(crate) lane: Arc<Mutex<()>>,
+}
+
+impl Link {
+    /// Sends a packet to the program; false if it has closed its end.
+    pub(crate) async fn deliver(&self, header: &Header, payload: &[u8]) -> bool {
+        let header = Header { association: self.id, peer: *lock(&self.peer), ..*header };
+        loop {
+            let rerouted = self.rerouted.notified();
+            let Some(route) = self.route() else { return false };
+            let attempt = |fd: &Descriptor| {
+                let _lane = lock(&route.lane);
+                if self.route().is_none_or(|now| !same(&now, &route)) {
+                    return Ok(false);
+                }
+                fd.send(&header, payload, None)?;
+                route.unread.fetch_add(i64::from(header.is_data()), Ordering::AcqRel);
+                Ok(true)
+            };
+            let sent = tokio::select! {
+                sent = route.fd.async_io(Interest::WRITABLE, attempt) => sent,
+                () = rerouted => continue,
+            };
+            match sent {
+                Ok(true) => return true,
+                Ok(false) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+/// The descriptor of a route's end, for tests of equality.
+fn same(one: &Route, other: &Route) -> bool {
+    one.fd.get_ref().as_raw_fd() == other.fd.get_ref().as_raw_fd()
+}
+
+/// A packet of the program for one association.
+pub(crate) struct Packet {
+    pub(crate) header: Header,
+    pub(crate) payload: Bytes,
+    /// Its share of the socket's queues.
+    pub(crate) _room: Option<OwnedSemaphorePermit>,
+}
+
+/// The queue of what the program sends on an association of a one-to-many socket.
+pub(crate) struct Queue {
+    pub(crate) packets: mpsc::UnboundedSender<Packet>,
+    /// Sends what is queued; ends after the last packet once the queue is dropped.
+    pub(crate) task: JoinHandle<()>,
+}
+
+impl Link {
+    pub(crate) fn enqueue(&self, packet: Packet) {
+        if let Some(queue) = &*lock(&self.queue) {
+            // An error means that the association is over.
+            let _ = queue.packets.send(packet);
+        }
+    }
+}
+
+/// The associations of a one-to-many socket.
+#[derive(Default)]
+pub(crate) struct Many {
+    links: Mutex<BTreeMap<i32, Arc<Link>>>,
+    /// Where messages of all of them go; `None` before the first call that needs an endpoint.
+    pub(crate) route: Mutex<Option<Route>>,
+    /// SCTP_AUTOCLOSE in seconds; 0 for never.
+    pub(crate) autoclose: AtomicU32,
+}
+
+impl Many {
+    pub(crate) fn add(&self, link: Arc<Link>) {
+        lock(&self.links).insert(link.id, link);
+    }
+
+    /// Removes an association; false if it has been peeled off.
+    pub(crate) fn remove(&self, id: i32) -> bool {
+        lock(&self.links).remove(&id).is_some()
+    }
+
+    pub(crate) fn get(&self, id: i32) -> Option<Arc<Link>> {
+        lock(&self.links).get(&id).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Link>> {
+        lock(&self.links).values().cloned().collect()
+    }
+
+    /// The association with a peer.
+    pub(crate) fn find(&self, peer: SocketAddr) -> Option<Arc<Link>> {
+        self.all().into_iter().find(|link| {
+            *lock(&link.peer) == Some(peer)
+                || link.association().is_some_and(|association| {
+                    association.peer_port() == peer.port()
+                        && association.paths().iter().any(|path| path.view.remote == peer.ip())
+                })
+        })
+    }
+
+    /// The socket in a child of fork.
+    pub(crate) fn for_child(&self) -> Self {
+        let links = self.links.try_lock().map(|links| {
+            links.iter().map(|(id, link)| (*id, Arc::new(link.for_child()))).collect()
+        });
+        Self { links: Mutex::new(links.unwrap_or_default()), ..Self::default() }
+    }
+}

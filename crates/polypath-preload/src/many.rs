@@ -1,0 +1,191 @@
+//! One-to-many sockets (RFC 6458 3): their associations, and calls on them.
+
+use std::ffi::c_int;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use polypath::Endpoint;
+
+use crate::end::pair;
+use crate::engine::engine;
+use crate::errno::Errno;
+use crate::frame::{HEADER, Header, PAYLOAD};
+use crate::link::{Link, Many, Phase, lock};
+use crate::open::{local, opened, peers_of, publish, send_timeout, set_port};
+use crate::socket::{Names, Sock};
+use crate::{real, report};
+
+/// The endpoint of a socket, opened and served now if it has none.
+///
+/// A socket that the program has bound takes the UDP port of listening sockets even before it
+/// listens, since its peers may connect to it later; if that is in use, any free one.
+fn endpoint(sock: &Sock, many: &Arc<Many>, listens: bool) -> Errno<Endpoint> {
+    let mut names = lock(&sock.names);
+    if let Some(endpoint) = &names.endpoint {
+        return Ok(endpoint.clone());
+    }
+    let options = *lock(&sock.options);
+    set_port(&mut names, listens);
+    let Names { addresses, port, bound, auth_keys, .. } = &mut *names;
+    let open = |first| opened(sock.family, addresses, *port, first, &options, auth_keys);
+    let opened = match open(listens || *bound) {
+        Err(libc::EADDRINUSE) if !listens => open(false),
+        other => other,
+    }?;
+    opened.set_listening(listens);
+    *port = opened.port();
+    *bound = true;
+    let end = lock(&sock.engine_end).clone().ok_or(libc::EINVAL)?;
+    engine()?.serve(sock.link.clone(), many.clone(), end, opened.clone())?;
+    names.endpoint = Some(opened.clone());
+    Ok(opened)
+}
+
+/// listen(2): associations of peers are accepted on their own while the backlog is not 0.
+pub(crate) fn listen(sock: &Sock, many: &Arc<Many>, backlog: c_int) -> Errno<()> {
+    local(sock)?;
+    let listens = backlog != 0;
+    if listens || sock.link.phase() == Phase::Listening {
+        endpoint(sock, many, listens)?.set_listening(listens);
+    }
+    sock.link.set_phase(if listens { Phase::Listening } else { Phase::Idle });
+    Ok(())
+}
+
+/// Starts an association with a peer that has these addresses.
+pub(crate) fn open(sock: &Sock, many: &Arc<Many>, peers: &[SocketAddr]) -> Errno<Arc<Link>> {
+    local(sock)?;
+    let peers = peers_of(sock, peers)?;
+    let endpoint = endpoint(sock, many, false)?;
+    engine()?.open(&sock.link, many, &endpoint, &peers, &lock(&sock.options))
+}
+
+/// connect(2) and `sctp_connectx`; the association's id, and the result.
+// A thread of the program waits, not one of the runtime.
+#[allow(clippy::disallowed_methods)]
+pub(crate) fn connect(
+    fd: c_int,
+    sock: &Sock,
+    many: &Arc<Many>,
+    peers: &[SocketAddr],
+    background: bool,
+) -> Errno<(i32, Errno<()>)> {
+    if let Some(known) = peers.iter().find_map(|peer| many.find(*peer)) {
+        return Err(match known.phase() {
+            Phase::Connecting => libc::EALREADY,
+            _ => libc::EISCONN,
+        });
+    }
+    let link = open(sock, many, peers)?;
+    let limit = send_timeout(fd);
+    let start = Instant::now();
+    let result = loop {
+        match link.phase() {
+            Phase::Connecting if background => break Err(libc::EINPROGRESS),
+            Phase::Connecting if limit.is_some_and(|limit| start.elapsed() >= limit) => {
+                break Err(libc::EINPROGRESS);
+            }
+            Phase::Connecting => std::thread::sleep(Duration::from_micros(200)),
+            Phase::Connected => break Ok(()),
+            _ => {
+                let error = link.take_error();
+                break if error == 0 { Ok(()) } else { Err(error) };
+            }
+        }
+    };
+    Ok((link.id, result))
+}
+
+/// The associations that a message is for: that of the address, that with the id, or a new one.
+/// `peers` has the destination first, then further addresses of the same peer.
+pub(crate) fn destination(
+    sock: &Sock,
+    many: &Arc<Many>,
+    peers: &[SocketAddr],
+    id: i32,
+    ends: bool,
+) -> Errno<Arc<Link>> {
+    match peers.first() {
+        None => many.get(id).ok_or(libc::EPIPE),
+        Some(peer) => match many.find(*peer) {
+            Some(link) => Ok(link),
+            // Nothing to end.
+            None if ends => Err(libc::EINVAL),
+            None => open(sock, many, peers),
+        },
+    }
+}
+
+/// `sctp_peeloff`: moves an association to a socket of its own.
+pub(crate) fn peel_off(fd: c_int, sock: &Sock, id: i32, flags: c_int) -> Errno<c_int> {
+    let Some(many) = &sock.many else { return Err(libc::EINVAL) };
+    if !sock.is_local() {
+        report::missed("sctp_peeloff on a socket from before fork");
+        return Err(libc::EOPNOTSUPP);
+    }
+    let link = many.get(id).filter(|link| link.phase() == Phase::Connected);
+    let link = link.ok_or(libc::EINVAL)?;
+    let old = lock(&many.route).clone().ok_or(libc::EINVAL)?;
+    let (program, end) = pair()?;
+    let unread = Arc::new(AtomicI64::new(0));
+    let new = engine()?.route(Arc::new(end), unread.clone())?;
+    {
+        // Neither the program's other threads nor the engine use the old pair meanwhile.
+        let mut pending = lock(&sock.reading);
+        let _lane = lock(&old.lane);
+        if !many.remove(id) {
+            return Err(libc::EINVAL);
+        }
+        let mut packets = Vec::new();
+        while let Some(packet) = take_packet(fd) {
+            packets.push(packet);
+        }
+        for (at, packet) in packets.iter().enumerate() {
+            let header = Header::read(packet).ok_or(libc::EIO)?;
+            let mut payload = &packet[HEADER..];
+            let moves = header.association == id;
+            if moves
+                && at == 0
+                && let Some(read) = pending.take()
+            {
+                payload = &payload[payload.len() - (read.bytes.len() - read.read)..];
+            }
+            // There is room: the packets come from there, and the new pair is empty.
+            let to = if moves { &new } else { &old };
+            let _ = to.fd.get_ref().send(&header, payload, None);
+            if moves && header.is_data() {
+                old.unread.fetch_sub(1, Ordering::AcqRel);
+                unread.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+        link.set_unread(unread);
+        link.set_route(Some(new.clone()));
+    }
+    let names = lock(&sock.names);
+    let peeled = Sock {
+        names: Mutex::new(Names {
+            addresses: names.addresses.clone(),
+            port: names.port,
+            bound: true,
+            ..Names::default()
+        }),
+        options: Mutex::new(*lock(&sock.options)),
+        ..Sock::new(sock.family, sock.kind, link.clone(), sock.process)
+    };
+    drop(names);
+    engine()?.peeled(link, new);
+    publish(program, peeled, flags)
+}
+
+/// Takes a packet from the program's end of a pair.
+fn take_packet(fd: c_int) -> Option<Vec<u8>> {
+    let mut packet = vec![0; HEADER + PAYLOAD];
+    // SAFETY: the buffer is valid for its length.
+    let size =
+        unsafe { real::recv(fd, packet.as_mut_ptr().cast(), packet.len(), libc::MSG_DONTWAIT) };
+    packet.truncate(usize::try_from(size).ok().filter(|size| *size >= HEADER)?);
+    packet.shrink_to_fit();
+    Some(packet)
+}

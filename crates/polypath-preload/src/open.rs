@@ -1,0 +1,124 @@
+//! Steps that calls on one-to-one and one-to-many sockets have in common: descriptors, endpoints,
+//! names.
+
+use std::ffi::c_int;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use polypath::{AuthKeys, Endpoint};
+
+use crate::engine::engine;
+use crate::errno::Errno;
+use crate::link::lock;
+use crate::socket::{self, Names, Sock};
+use crate::values::Options;
+use crate::{real, report};
+
+/// Gives the program a descriptor, with the flags of socket(2) and accept4(2).
+pub(crate) fn publish(program: OwnedFd, sock: Sock, flags: c_int) -> Errno<c_int> {
+    let fd = program.as_raw_fd();
+    // SAFETY: these commands take flags and no pointer.
+    unsafe {
+        if flags & libc::SOCK_CLOEXEC == 0 {
+            real::fcntl(fd, libc::F_SETFD, 0);
+        }
+        if flags & libc::SOCK_NONBLOCK != 0 {
+            real::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK as usize);
+        }
+    }
+    if !socket::insert(fd, Arc::new(sock)) {
+        return Err(libc::EMFILE);
+    }
+    Ok(program.into_raw_fd())
+}
+
+/// Refuses calls that need the engine on sockets that belong to the parent's engine.
+pub(crate) fn local(sock: &Sock) -> Errno<()> {
+    if sock.is_local() {
+        return Ok(());
+    }
+    report::missed("bind, listen or connect on a socket from before fork");
+    Err(libc::EOPNOTSUPP)
+}
+
+/// A port of Linux's default range (net.ipv4.ip_local_port_range).
+pub(crate) fn ephemeral_port() -> u16 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    // A new hasher has random keys.
+    let random = RandomState::new().build_hasher().finish();
+    32_768 + (random % 28_232) as u16
+}
+
+/// Chooses the port of a socket that listens without a name, as bind does with port 0.
+pub(crate) fn set_port(names: &mut Names, listens: bool) {
+    if !names.bound && listens {
+        names.port = ephemeral_port();
+    }
+}
+
+/// Opens an endpoint. The engine frees the UDP port of a listening socket a moment after the
+/// program has closed it; the kernel would do so at once.
+// A thread of the program waits, not one of the runtime.
+#[allow(clippy::disallowed_methods)]
+pub(crate) fn opened(
+    family: c_int,
+    addresses: &[IpAddr],
+    port: u16,
+    listens: bool,
+    options: &Options,
+    auth_keys: &AuthKeys,
+) -> Errno<Endpoint> {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let engine = engine()?;
+    loop {
+        match engine.endpoint(family, addresses, port, listens, options, auth_keys) {
+            Err(libc::EADDRINUSE)
+                if lock(&LISTENER_CLOSED).is_some_and(|at| at.elapsed() < PATIENCE) =>
+            {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            done => return done,
+        }
+    }
+}
+
+/// When the program has last closed a listening socket.
+pub(crate) static LISTENER_CLOSED: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// The addresses of a peer, checked.
+pub(crate) fn peers_of(sock: &Sock, peers: &[SocketAddr]) -> Errno<Vec<SocketAddr>> {
+    let port = peers[0].port();
+    if port == 0 || peers.iter().any(|peer| peer.port() != port) {
+        return Err(libc::EINVAL);
+    }
+    if sock.family == libc::AF_INET && peers.iter().any(SocketAddr::is_ipv6) {
+        return Err(libc::EINVAL);
+    }
+    // To the unspecified address: this host.
+    let here = peers
+        .iter()
+        .map(|peer| match peer.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, port).into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, port).into(),
+            _ => *peer,
+        })
+        .collect();
+    Ok(here)
+}
+
+/// SO_SNDTIMEO, if it is set.
+pub(crate) fn send_timeout(fd: c_int) -> Option<Duration> {
+    // SAFETY: all-zero bytes are a valid `timeval`, which lives during the call.
+    let time = unsafe {
+        let mut time: libc::timeval = std::mem::zeroed();
+        let mut length = size_of::<libc::timeval>() as libc::socklen_t;
+        let value = (&raw mut time).cast();
+        real::getsockopt(fd, libc::SOL_SOCKET, libc::SO_SNDTIMEO, value, &raw mut length);
+        time
+    };
+    let limit = Duration::from_secs(time.tv_sec.unsigned_abs())
+        + Duration::from_micros(time.tv_usec.unsigned_abs());
+    (!limit.is_zero()).then_some(limit)
+}

@@ -1,0 +1,82 @@
+//! Socket options of authenticated chunks (RFC 4895, RFC 6458 8.1 and 8.3).
+
+use polypath::{AuthKeys, ChunkTypes, KeyError};
+
+use crate::abi;
+use crate::bytes::{Reader, Writer};
+use crate::errno::Errno;
+use crate::link::lock;
+use crate::parameters::is_present;
+use crate::socket::Sock;
+use crate::values::Options;
+
+/// HMAC identifiers of RFC 4895 that the core verifies, preferred first: SHA-256, SHA-1.
+const HMACS: [u16; 2] = [3, 1];
+
+pub(crate) fn get(sock: &Sock, name: i32, options: &Options, id: i32) -> Errno<Vec<u8>> {
+    let mut writer = Writer::default();
+    let present = is_present(sock, id)?;
+    if name == abi::HMAC_IDENT {
+        writer.u32(HMACS.len() as u32);
+        for hmac in HMACS {
+            writer.u16(hmac);
+        }
+        return Ok(writer.done());
+    }
+    let agreed = if present { sock.association(id)?.auth_chunks() } else { None };
+    let chunks = match (name, agreed, present) {
+        (abi::LOCAL_AUTH_CHUNKS, Some((local, _)), _) => local,
+        (abi::LOCAL_AUTH_CHUNKS, None, false) => options.auth_chunks,
+        (_, Some((_, peer)), _) => peer,
+        (abi::PEER_AUTH_CHUNKS, None, false) => return Err(libc::EINVAL),
+        // The two sides have not negotiated authentication.
+        _ => return Err(libc::EACCES),
+    };
+    let types: Vec<u8> = chunks.iter().collect();
+    Ok(writer.i32(id).u32(types.len() as u32).raw(&types).done())
+}
+
+pub(crate) fn set(sock: &Sock, name: i32, value: &[u8]) -> Errno<()> {
+    let reader = Reader(value);
+    if name == abi::AUTH_CHUNK {
+        let chunk = ChunkTypes::authenticated(&[reader.u8(0)]);
+        if chunk.is_empty() {
+            return Err(libc::EINVAL);
+        }
+        let mut options = lock(&sock.options);
+        if !is_authenticated(&options)? {
+            return Err(libc::EACCES);
+        }
+        options.auth_chunks = options.auth_chunks.or(chunk);
+        return Ok(());
+    }
+    let (id, key) = (reader.i32(0), reader.u16(4));
+    if !is_authenticated(&lock(&sock.options))? {
+        return Err(libc::EACCES);
+    }
+    let secret = match (name, usize::from(reader.u16(6))) {
+        // A length of 0 is the rest of the option.
+        (abi::AUTH_KEY, 0) => &value[8..],
+        (abi::AUTH_KEY, length) => value.get(8..8 + length).ok_or(libc::EINVAL)?,
+        _ => &[],
+    };
+    let change = |keys: &mut AuthKeys| match name {
+        abi::AUTH_KEY => keys.set(key, secret),
+        abi::AUTH_ACTIVE_KEY => keys.activate(key),
+        _ => keys.delete(key),
+    };
+    let result = match is_present(sock, id)? {
+        true => sock.association(id)?.change_auth_keys(change),
+        false => change(&mut lock(&sock.names).auth_keys),
+    };
+    result.map_err(|error| match error {
+        KeyError::TooMany => libc::ENOMEM,
+        _ => libc::EINVAL,
+    })
+}
+
+/// Whether associations offer authentication.
+fn is_authenticated(options: &Options) -> Errno<bool> {
+    let engine = crate::engine::engine()?;
+    Ok(options.authentication.unwrap_or_else(|| engine.settings.config.authentication()))
+}
