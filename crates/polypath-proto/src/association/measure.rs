@@ -7,28 +7,25 @@
 use super::Sender;
 use crate::extension::Extension;
 use crate::policy::rtt_sampling::{SackCause, SentTime};
+use crate::send::Sending;
 use crate::time::Time;
 use crate::wire::{PacketWriter, Sack, Timestamp};
 
-impl Sender<'_> {
-    /// Writes a TIMESTAMP chunk before the packet's other chunks, if that was negotiated, with the
-    /// `echo` that belongs to a SACK. Returns the packet's length and number of chunks before it.
-    pub(super) fn write_timestamp(
-        &self,
-        now: Time,
-        origin: u32,
-        echo: Option<u32>,
-        w: &mut PacketWriter<'_>,
-    ) -> Option<(usize, usize)> {
-        if !self.has(Extension::Timestamps) {
-            return None;
-        }
-        let before = (w.len(), w.chunk_count());
-        let sent = SentTime::stamp_of(origin, now);
-        w.timestamp(Timestamp { sent, echo }).ok()?;
-        Some(before)
-    }
+/// Writes a TIMESTAMP chunk before the packet's other chunks, with the `echo` that belongs to a
+/// SACK. Returns the packet's length and number of chunks before it.
+pub(super) fn write_timestamp(
+    now: Time,
+    origin: u32,
+    echo: Option<u32>,
+    w: &mut PacketWriter<'_>,
+) -> Option<(usize, usize)> {
+    let before = (w.len(), w.chunk_count());
+    let sent = SentTime::stamp_of(origin, now);
+    w.timestamp(Timestamp { sent, echo }).ok()?;
+    Some(before)
+}
 
+impl Sending {
     /// The packet is complete: removes a TIMESTAMP chunk that nothing follows.
     pub(super) fn settle_timestamp(
         &mut self,
@@ -40,9 +37,11 @@ impl Sender<'_> {
         if w.chunk_count() == chunks + 1 {
             return w.take_back(len, chunks);
         }
-        self.sending.stamps.sent(now);
+        self.stamps.sent(now);
     }
+}
 
+impl Sender<'_> {
     /// The cause of a SACK, as its flags and the echo in its packet report it.
     pub(super) fn cause_of(
         &mut self,

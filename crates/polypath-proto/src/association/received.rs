@@ -77,7 +77,7 @@ impl Association {
             let next = chunks.next();
             let Some(chunk) = &next else { break };
             let ty = || chunk.as_ref().map_or_else(ChunkError::ty, Chunk::ty);
-            if !authenticated && self.auth.demand(ty()) {
+            if !authenticated && self.auth.are_agreed() && self.auth.demand(ty()) {
                 // RFC 4895 6.3: silently discarded.
                 self.stats.unauthenticated += 1;
                 if ty() == chunk_type::ASCONF {

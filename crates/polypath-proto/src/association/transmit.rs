@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::choose::Content;
 use super::forward::write_forward_tsn;
+use super::measure::write_timestamp;
 use super::reconfig::write_response;
 use super::state::State;
 use super::{Association, auth};
@@ -324,9 +325,11 @@ impl Association {
             let may_follow = bundles || kind == Kind::Sack;
             let with_sack =
                 self.receiving.ack.is_pending() && may_follow && receiver!(self).ack_path() == path;
-            let echo = self.receiving.ack.echo.filter(|_| with_sack);
-            let origin = self.handshake.local_tag.0;
-            let stamp = sender!(self).write_timestamp(now, origin, echo, &mut w);
+            let mut stamp = None;
+            if self.handshake.has(Extension::Timestamps) {
+                let echo = self.receiving.ack.echo.filter(|_| with_sack);
+                stamp = write_timestamp(now, self.handshake.local_tag.0, echo, &mut w);
+            }
             // If it does not fit, the SACK is sent in the next packet.
             let echoes = with_sack
                 && receiver!(self).write_sack(&mut w).is_ok()
@@ -351,7 +354,7 @@ impl Association {
             if w.chunk_count() == before {
                 w.take_back(bare.0, bare.1);
             }
-            sender!(self).settle_timestamp(now, stamp, &mut w);
+            self.sending.settle_timestamp(now, stamp, &mut w);
         }
         if early && self.sending.next_new_chunk_size(&self.paths).is_some() {
             let mut s = sender!(self);
