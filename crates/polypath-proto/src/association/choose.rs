@@ -41,7 +41,7 @@ impl Sender<'_> {
         // RFC 9260 6.1 C: retransmissions before new data.
         let lost = self.sending.flight.has_lost();
         if lost
-            && self.sending.is_overdue()
+            && self.new_data_precedes_lost()
             && let Some(turn) = self.procedures.next_new_data(self, now)
         {
             return Some((turn.path, Content::NewData(turn.ahead)));
@@ -58,6 +58,19 @@ impl Sender<'_> {
             return Some((turn.path, Content::NewData(turn.ahead)));
         }
         None
+    }
+
+    /// Whether new data is sent before lost chunks.
+    ///
+    /// RFC 9260 6.1 C has retransmissions first, where TSNs are sent in order. A chunk that was
+    /// left to a faster path has a lower TSN than what was lost, and the peer waits for it: if that
+    /// path has failed, retransmissions of all that it had in flight would hold it back.
+    fn new_data_precedes_lost(&self) -> bool {
+        let lower = || {
+            let reserved = self.sending.flight.first_reserved()?.0;
+            Some(reserved.is_before(self.sending.flight.first_lost()?.0))
+        };
+        self.sending.is_overdue() || (self.paths.watches_silence && lower().unwrap_or(false))
     }
 
     /// The lowest lost chunk and its path, if it may be sent now; in CMT the lowest that may.

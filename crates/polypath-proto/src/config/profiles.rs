@@ -62,6 +62,7 @@ impl Config {
             scheduler: (&scheduler::BOTTLENECK_AWARE).into(),
             cwnd_update: (&cwnd_update::CUC_V2).into(),
             failover: (&failover::SUSPECT).into(),
+            ack: (&ack::ALTERNATING).into(),
             retransmission: (&retransmission::EARLIEST).into(),
             loss: (&loss::RACK).into(),
             congestion: (&congestion::BBR).into(),

@@ -244,6 +244,7 @@ impl Path {
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             last_rtt: self.silence.last_rtt,
+            jitter: self.silence.jitter,
         }
     }
 

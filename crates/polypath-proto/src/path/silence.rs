@@ -13,6 +13,9 @@ pub(crate) struct Silence {
     pub(crate) last_answer: Option<Time>,
     /// Time between the last acknowledgement and the transmission of the newest chunk in it.
     pub(crate) last_rtt: Option<Duration>,
+    /// Mean difference between such times of successive acknowledgements, as the interarrival
+    /// jitter of RFC 3550 6.4.1.
+    pub(crate) jitter: Duration,
     /// Since when the path is suspect, while nothing has confirmed that it fails.
     pub(crate) suspect: Option<Time>,
     /// The path is silent, but so are the others: it is not judged before one of them answers.
@@ -27,7 +30,10 @@ impl Silence {
     pub(crate) fn acknowledged(&mut self, now: Time, sent: Option<Time>) {
         self.last_answer = Some(now);
         if let Some(sent) = sent {
-            self.last_rtt = Some(now.since(sent));
+            let rtt = now.since(sent);
+            let difference = self.last_rtt.map_or(Duration::ZERO, |last| last.abs_diff(rtt));
+            self.jitter = self.jitter * 15 / 16 + difference / 16;
+            self.last_rtt = Some(rtt);
         }
     }
 

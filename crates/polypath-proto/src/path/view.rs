@@ -129,6 +129,8 @@ pub struct PathView {
     /// acknowledged. Measured only if the failover policy
     /// [watches for silence](crate::policy::Needs::silence).
     pub last_rtt: Option<Duration>,
+    /// Mean difference of `last_rtt` between successive acknowledgements (RFC 3550 6.4.1).
+    pub jitter: Duration,
 }
 
 impl PathView {

@@ -141,3 +141,37 @@ fn an_idle_association_probes_rarely() {
     assert!(heartbeats(&net, mark) >= 1);
     assert_eq!(net.states(0)[0], ACTIVE);
 }
+
+/// An interface that went down, or a route that is gone, is no silence to wait for.
+#[test]
+fn a_report_of_the_host_moves_data_at_once() {
+    let mut net = busy();
+    let (mark, before) = (net.log.len(), net.now);
+    let tuple = FourTuple { local: (v4(0, 0), 0).into(), remote: (v4(0, 1), 0).into() };
+    net.hosts[0].endpoint.handle_unreachable(net.now, tuple, Unreachable::Network, None);
+    net.settle();
+    assert_eq!((net.states(0)[0], net.now), (PathState::PotentiallyFailed, before));
+    let sent = net.sent_since(0, mark);
+    let data = |path| sent.iter().filter(|p| p.has("DATA") && p.net() == path).count();
+    assert!(data(0) == 0 && data(1) > 0, "{} and {} packets", data(0), data(1));
+}
+
+/// The direction of the SACKs fails on one path, and data arrives on both in turn: SACKs go on over
+/// the other one.
+#[test]
+fn sacks_are_not_all_sent_over_one_path() {
+    for dead in [0, 1] {
+        let mut net = busy();
+        let start = net.now;
+        net.filter(move |p| if p.has("SACK") && p.net() == dead { Fate::Drop } else { Fate::Pass });
+        net.run(MS(300));
+        let sacks = net.sent(1).into_iter().filter(|p| p.has("SACK") && p.at >= start);
+        let mut last = start;
+        for sack in sacks.filter(|p| p.net() != dead) {
+            let pause = sack.at.since(last);
+            assert!(pause < MS(30), "no SACK for {pause:?} with path {dead} dead");
+            last = sack.at;
+        }
+        assert!(last > start + MS(80), "{last}");
+    }
+}

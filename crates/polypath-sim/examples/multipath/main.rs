@@ -7,6 +7,7 @@
 //! ```
 
 mod cells;
+mod grids;
 mod parallel;
 
 use cells::{Cut, Path, bound, filled, flapping, shared, standstill};
@@ -155,6 +156,31 @@ fn bottleneck(settings: &str, sample: Sample) {
     }
 }
 
+/// Ten times the seeds of other parts.
+fn papers(settings: (&str, &str), sample: Sample) {
+    println!(
+        "| loss, % | RTT 2, ms | path 1 fails | defaults, s | best policy | its time, s | difference, s |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    let cells = sample.of(grids::cells());
+    let compared = map(&cells, |&cell| grids::compare(cell, settings, 10 * sample.seeds));
+    let mut slower = 0;
+    for (&cell, c) in cells.iter().zip(compared) {
+        let (difference, half) = c.difference;
+        let misses = difference - half > 0.0;
+        slower += u32::from(misses);
+        println!(
+            "| {} {:.2} | {} | {:.2} | {difference:.2} ± {half:.2}{} |",
+            grids::name(cell),
+            c.own,
+            c.best.0,
+            c.best.1,
+            if misses { " !" } else { "" },
+        );
+    }
+    println!("\n{slower} of {} are slower", cells.len());
+}
+
 /// Prints the goodput in Mbit/s of each association of a scenario.
 fn goodput(file: &str) {
     let scenario = polypath_sim::Scenario::from_file(file).expect("a scenario");
@@ -205,6 +231,7 @@ fn main() {
         "aggregation" => aggregation(&settings, &[0.0], sample),
         "lossy" => aggregation(&settings, &[0.1, 1.0, 3.0], sample),
         "shared" => bottleneck(&settings, sample),
-        _ => println!("standstill, flapping, aggregation, lossy or shared"),
+        "papers" => papers((&transport, &policy), sample),
+        _ => println!("standstill, flapping, aggregation, lossy, shared or papers"),
     }
 }

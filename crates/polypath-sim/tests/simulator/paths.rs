@@ -79,7 +79,15 @@ fn paths_over_one_bottleneck_take_the_share_of_one_flow() {
 
 #[test]
 fn a_transfer_does_not_stand_still_when_a_path_is_cut() {
-    for (direction, rtts) in [("both", [20, 20]), ("both", [20, 100]), ("forward", [100, 100])] {
+    let cases = [
+        ("both", [20, 20]),
+        ("both", [20, 100]),
+        ("forward", [100, 100]),
+        ("back", [20, 20]),
+        ("back", [50, 50]),
+        ("both", [300, 300]),
+    ];
+    for (direction, rtts) in cases {
         for cut in ["a", "b"] {
             let at = 3000;
             let fault = format!(
@@ -92,8 +100,8 @@ fn a_transfer_does_not_stand_still_when_a_path_is_cut() {
             let from = at as f64 / 1e3;
             let gaps = flow.blackouts.iter().filter(|gap| gap.start + gap.length >= from);
             let longest = gaps.map(|gap| gap.length).fold(0.0, f64::max) * 1e3;
-            // Two round trips of the longer path with a full queue.
-            let bound = f64::from(2 * 2 * rtts[1] + 10);
+            // Two round trips of the longer path.
+            let bound = f64::from(2 * rtts[1] + 10);
             assert!(longest < bound, "{direction} of {cut}, {rtts:?}: {longest:.0} ms");
             assert!(flow.last_delivered.unwrap() > from + 2.9);
         }

@@ -8,16 +8,19 @@ use crate::path::PathsView;
 use crate::policy::entry::Entry;
 use crate::time::Time;
 
+pub mod alternating;
 pub mod delayed;
 pub mod delayed_cmt;
 pub mod rate;
 
+pub use alternating::ALTERNATING;
 pub use delayed::DELAYED;
 pub use delayed_cmt::DELAYED_CMT;
 pub use rate::RATE;
 
 /// Every policy.
-pub(crate) static ENTRIES: &[&Entry<dyn AckPolicy>] = &[&DELAYED, &DELAYED_CMT, &RATE];
+pub(crate) static ENTRIES: &[&Entry<dyn AckPolicy>] =
+    &[&DELAYED, &DELAYED_CMT, &RATE, &ALTERNATING];
 
 /// A packet with DATA that arrived.
 #[derive(Clone, Copy, Debug, Default)]

@@ -14,9 +14,11 @@
 //!
 //! - A path is silent if the oldest data in flight on it is older than `R + M`, and nothing sent on
 //!   it was acknowledged for `M`. `R` is the smoothed or the last round-trip time, whichever is
-//!   longer, and `M` the largest of `R / 2`, twice its variation (at most `R`) and `least`. This is
-//!   about the probe timeout of RFC 9002 6.2.1 without its doubled round-trip time: other paths
-//!   answer, so that a wrong guess costs some duplicates and a round trip of one path.
+//!   longer, and `M` the largest of half of the shortest round-trip time, four times its jitter (at
+//!   most `R`) and `least`. A queue that fills makes acknowledgements later, not rarer, so neither
+//!   the smoothed round-trip time nor its variation is in `M`. This is about the probe timeout of
+//!   RFC 9002 6.2.1 without its doubled round-trip time: other paths answer, so that a wrong guess
+//!   costs some duplicates and a round trip of one path.
 //! - Data in flight on a silent path is sent again on other paths, the lowest TSN first. Its window
 //!   stays: RFC 9002 6.2.1, "A PTO timer expiration event does not indicate packet loss". The first
 //!   HEARTBEAT that is not answered within the RTO cuts it like a timeout, and counts as an error
@@ -29,8 +31,9 @@
 //! - The age counts from the second packet in flight: a receiver may acknowledge the odd last
 //!   packet of a flight only with the first one of the next (RFC 9260 6.2).
 //! - If the other active paths should have answered as well and have not, the silence shows
-//!   nothing about this one: the peer, this host or a common link has stopped for a moment. It is
-//!   judged again `M` after one of them has answered.
+//!   nothing about this one: the peer, this host or a common link has stopped for a moment, or the
+//!   peer sends all SACKs over a path that has failed. Each of them gets a HEARTBEAT, and is judged
+//!   again `M` after one of them has answered.
 //! - While others carry data, a path that is not active gets a HEARTBEAT at least each second, or
 //!   each two round trips if that is longer. RFC 9260 8.3 and RFC 7829 3.2 (5) would send them an
 //!   RTO apart, which doubles up to RTO.Max, so that a path that was away for half a minute would
@@ -71,7 +74,7 @@ pub static SUSPECT: Entry<dyn FailoverPolicy> = Entry::<dyn FailoverPolicy>::new
 
 static PARAMETERS: [Setting; 1] = [Setting::time(
     "least",
-    Duration::from_millis(8),
+    Duration::from_millis(5),
     Duration::from_millis(1)..=Duration::from_secs(10),
     "shortest silence beyond the round-trip time",
 )];
@@ -168,8 +171,8 @@ impl FailoverPolicy for Suspect {
 
     fn patience(&self, path: &PathView) -> Option<Patience> {
         let rtt = path.srtt?.max(path.last_rtt.unwrap_or_default());
-        let variation = path.rttvar.unwrap_or_default() * 2;
-        let margin = (rtt / 2).max(variation.min(rtt)).max(self.least);
+        let shortest = path.rtt_range.map_or(rtt, |range| range.min);
+        let margin = (shortest / 2).max((4 * path.jitter).min(rtt)).max(self.least);
         let spurious = self.paths.get(path.id).map_or(0, |record| record.spurious);
         let margin = margin + rtt.max(self.least) * spurious / 2;
         let delayed =

@@ -21,6 +21,10 @@ pub static EARLIEST: Entry<dyn RetransmissionPolicy> = Entry::new(
     |_| Box::new(Earliest),
 );
 
+/// Probability that a path loses a chunk that it has just lost, apart from its own loss rate.
+const LOST_ONCE: f64 = 0.1;
+const LOST_OFTEN: f64 = 0.5;
+
 #[derive(Debug)]
 struct Earliest;
 
@@ -29,10 +33,12 @@ fn delivery(path: &PathView, chunk: &LostChunk) -> Option<f64> {
     let srtt = path.srtt?.as_secs_f64();
     let (lost, sent) = path.loss.share();
     let mut loss = if sent == 0 { 0.0 } else { (f64::from(lost) / f64::from(sent)).min(0.9) };
-    // A chunk that this path has just lost to a timeout is likely to be lost again, more so than on
-    // a path that nothing is known of.
-    if path.id == chunk.last_path && chunk.cause == LossCause::Timeout {
-        loss = loss.midpoint(1.0);
+    // A chunk that this path has just lost is more likely to be lost again than on a path that
+    // nothing is known of, above all after a timeout, or if it was lost before.
+    if path.id == chunk.last_path {
+        let once = chunk.cause == LossCause::FastRetransmit && chunk.transmissions == 1;
+        let again = if once { LOST_ONCE } else { LOST_OFTEN };
+        loss += (1.0 - loss) * again;
     }
     let waits = if path.has_room() || path.send_credit { 0.0 } else { 0.5 };
     Some(srtt * (0.5 + waits + 1.25 * loss / (1.0 - loss)))
@@ -74,6 +80,19 @@ mod tests {
         assert_eq!(choose(&paths, 0, LossCause::FastRetransmit), 0);
         paths.set_state(0, PathState::PotentiallyFailed);
         assert_eq!(choose(&paths, 0, LossCause::FastRetransmit), 1);
+    }
+
+    /// Not so a path that is a third longer.
+    #[test]
+    fn equal_paths_take_turns_after_a_loss() {
+        let lost = lost_chunk(1, 0, LossCause::FastRetransmit);
+        for (other, expected) in [(20, 1), (27, 0), (70, 0)] {
+            let mut paths = TestPaths::new(2);
+            paths.measure(0, Duration::from_millis(20));
+            paths.measure(1, Duration::from_millis(other));
+            let mut rng = Rng::new(&crate::Seed::from_u64(1));
+            assert_eq!(Earliest.path(&lost, paths.view(), &mut rng).0, expected, "{other} ms");
+        }
     }
 
     #[test]
