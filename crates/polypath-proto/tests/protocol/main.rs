@@ -40,6 +40,7 @@ mod ns2_recovery;
 mod parameters;
 mod partial_reliability;
 mod partial_resets;
+mod partial_sacks;
 mod path_mtu;
 mod paths;
 mod reconfiguration;

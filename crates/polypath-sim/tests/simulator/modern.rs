@@ -28,6 +28,7 @@ fn delivered_with((rate, rtt, loss, queue): Link, secs: u64, constants: &str) ->
         [workload]
         kind = "bulk"
         size = "4 GB"
+        message_size = "58080 B"
         [run]
         check_content = false
         check_checksums = false
@@ -63,7 +64,9 @@ fn links_without_loss_are_filled() {
 }
 
 /// The buffers grow with the window: 25 MB are in flight, and slow start is as fast as with buffers
-/// that have their largest size from the beginning.
+/// that have their largest size from the beginning. Then the link stays full: SACKs report what
+/// they have room for, and no limit on TSNs stops the sender while losses of slow start are
+/// repaired.
 #[test]
 fn a_long_fat_link_is_filled() {
     let link = (1000, 200, 0.0, 1.0);
@@ -72,8 +75,11 @@ fn a_long_fat_link_is_filled() {
     let without_tuning = delivered_with(link, 3, fixed);
     assert!(at_first >= 0.99 * without_tuning, "{at_first} instead of {without_tuning} bytes");
     let full = f64::from(link.0) * 1e6 / 8.0 * PAYLOAD;
-    let share = (delivered(link, 5) - at_first) / 2.0 / full;
-    assert!(share >= 0.95, "{share:.3} after slow start");
+    let ends: Vec<f64> = [4, 6, 8, 10, 12].into_iter().map(|secs| delivered(link, secs)).collect();
+    let shares: Vec<f64> = ends.windows(2).map(|e| (e[1] - e[0]) / 2.0 / full).collect();
+    assert!(shares.iter().all(|share| *share >= 0.9), "{shares:.3?} after slow start");
+    let share = (ends[4] - ends[0]) / 8.0 / full;
+    assert!(share >= 0.95, "{share:.3} after slow start: {shares:.3?}");
 }
 
 #[test]
@@ -96,5 +102,35 @@ fn links_that_lose_packets_are_filled() {
     for (rate, rtt) in [(20, 20), (20, 100), (100, 100)] {
         let (after, _) = shares((rate, rtt, 3.0, 1.0));
         assert!(after >= 0.8, "{rate} Mbit/s, {rtt} ms, 3 %: {after:.3}");
+    }
+}
+
+/// The outcome on a link of 20 Mbit/s and 20 ms, whose queue of four bandwidth-delay products marks
+/// packets beyond a fourth of it: retransmissions, and the share of the link.
+fn with_marks(congestion: &str, ecn: bool) -> (u64, f64) {
+    let text = format!(
+        r#"
+        schema = 1
+        path = [{{ rate = "20 Mbit/s", delay = "10 ms", queue = "200 kB", mark_at = 34 }}]
+        transport = {{ profile = "modern", ecn = {ecn} }}
+        policy = {{ congestion = "{congestion}" }}
+        workload = {{ kind = "bulk", size = "4 GB" }}
+        run = {{ limit = "11 s", check_content = false }}
+        "#
+    );
+    let outcome = Scenario::from_toml(&text).unwrap().run(&RunOptions::default()).unwrap();
+    let association = &outcome.associations[0];
+    let counts = association.sender.paths[0].counts;
+    let share = association.forward.bytes_delivered as f64 / (11.0 * 2.5e6 * PAYLOAD);
+    (counts.fast_retransmissions + counts.timeout_retransmissions, share)
+}
+
+#[test]
+fn marks_take_the_place_of_losses() {
+    assert!(with_marks("cubic", false).0 > 10, "it fills the queue");
+    for congestion in ["bbr", "cubic"] {
+        let (again, share) = with_marks(congestion, true);
+        // The last chunk may be probed.
+        assert!(again <= 1 && share >= 0.9, "{congestion}: {again} retransmissions, {share:.3}");
     }
 }

@@ -224,20 +224,27 @@ fn a_delay_spike_is_survived() {
 /// hours; the ideal time is 4 s.
 #[test]
 fn a_flood_of_losses_is_repaired_in_time() {
-    let outcome = run(r#"
-        schema = 1
-        name = "wedge"
-        path = [
-            { name = "a", rate = "100 Mbit/s", delay = "50 ms", queue = "1250000 B" },
-            { name = "b", rate = "100 Mbit/s", delay = "50 ms", queue = "1250000 B" },
-        ]
-        workload = { kind = "bulk", size = "100 MB" }
-        policy = { loss = "rack" }
-        [transport]
-        profile = "cmt"
-        receive_buffer = "16 MiB"
-        send_buffer = "16 MiB"
-        "#);
-    assert!(outcome.associations[0].complete);
-    assert!(seconds(&outcome) <= 8.0, "{}", seconds(&outcome));
+    for profile in ["cmt", "modern"] {
+        for buffer in [4, 16, 64] {
+            let outcome = run(&format!(
+                r#"
+                schema = 1
+                name = "wedge"
+                path = [
+                    {{ name = "a", rate = "100 Mbit/s", delay = "50 ms", queue = "1250000 B" }},
+                    {{ name = "b", rate = "100 Mbit/s", delay = "50 ms", queue = "1250000 B" }},
+                ]
+                workload = {{ kind = "bulk", size = "100 MB" }}
+                policy = {{ loss = "rack" }}
+                [transport]
+                profile = "{profile}"
+                receive_buffer = "{buffer} MiB"
+                send_buffer = "{buffer} MiB"
+                "#
+            ));
+            let took = seconds(&outcome);
+            assert!(outcome.associations[0].complete, "{profile}, {buffer} MiB");
+            assert!(took <= 8.0, "{profile}, {buffer} MiB: {took} s");
+        }
+    }
 }

@@ -30,7 +30,8 @@ pub(super) fn spans_of(
 /// Places in `a` or `b`; both ascend.
 pub(super) fn union(a: &[Span], b: &[Span]) -> Vec<Span> {
     let mut all: Vec<Span> = a.iter().chain(b).copied().collect();
-    all.sort_unstable();
+    // Stable, because that merges two runs that ascend.
+    all.sort();
     let mut spans: Vec<Span> = Vec::with_capacity(all.len());
     for span in all {
         match spans.last_mut() {

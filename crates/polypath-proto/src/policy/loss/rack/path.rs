@@ -206,6 +206,10 @@ impl Path {
             self.dsack_round = None;
         }
         let spurious = sack.duplicates.iter().any(|tsn| self.marked.contains(tsn));
+        // The original was only late. Step 3 sees that no more once the chunk is retransmitted; as
+        // long as no reordering is known, each chunk that is late by three packets would begin a
+        // recovery, so that none could be undone. Linux draws the same conclusion.
+        self.reordering_seen |= spurious;
         if self.dsack_round.is_none() && spurious {
             self.dsack_round = Some(path.next_tsn);
             self.reo_wnd_mult = self.reo_wnd_mult.saturating_add(1);

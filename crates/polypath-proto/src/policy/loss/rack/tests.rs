@@ -188,6 +188,17 @@ fn after_reordering_three_packets_are_no_evidence() {
     assert_eq!(s.deadline(), Some(at(400 + 100 + 25)));
 }
 
+/// A duplicate of a chunk that was found lost shows that its original was late.
+#[test]
+fn a_spurious_retransmission_shows_reordering() {
+    let mut s = measured();
+    let tsns: Vec<u32> = (0..4).map(|i| s.send(at(200 + i), 0)).collect();
+    assert_eq!(s.sack(at(303), &tsns[1..], &[]), tsns[..1]);
+    assert!(s.sack(at(350), &[], &tsns[..1]).is_empty());
+    let tsns: Vec<u32> = (0..5).map(|i| s.send(at(400 + i), 0)).collect();
+    assert!(s.sack(at(504), &tsns[1..], &[]).is_empty());
+}
+
 /// 6.2 step 4: "when no reordering has been observed, the RACK.reo_wnd is set to 0 both upon
 /// entering and during fast recovery or RTO recovery."
 #[test]
