@@ -27,7 +27,7 @@ def perf(processes):
 
 
 def test_bytes_are_counted_where_they_arrive(perf):
-    result = perf("-n", "10MB", "--json", "-i", "0").json
+    result = perf("-n", "10000000", "-l", "128K", "--json", "-i", "0").json
     assert result["end"]["sum_sent"]["bytes"] == 10_000_000
     assert result["end"]["sum_received"] is None
     (association,) = result["end"]["associations"]

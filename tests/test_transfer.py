@@ -8,8 +8,10 @@ import shutil
 import signal
 import socket
 import stat
+import statistics
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -263,17 +265,38 @@ def test_a_disk_that_fills_up(processes, tmp_path, out, hosts):
 
 
 @pytest.mark.clock
-def test_many_senders_at_once(processes, tmp_path, out):
-    """None waits for another."""
-    make_file(tmp_path / "file", 100_000)
-    receiver, to = start_receiver(processes, out, "--forever", "--per-address", 1000)
-    count = 60
-    senders = [processes.polypath("send", tmp_path / "file", to, "--as", f"file-{number}", "--quiet")
-               for number in range(count)]
-    for sender in senders:
-        ended = sender.wait(60)
-        assert ended.code == 0, ended.err
-    assert len(list(out.iterdir())) == count
+def test_a_thousand_senders(processes, tmp_path, out, clock):
+    """None waits for another, although ten have stopped or died. They have twenty addresses, so that the default limit
+    for one address suffices."""
+    senders, at_once = 1000, 100
+    receiver, to = start_receiver(processes, out, "--forever")
+    make_file(tmp_path / "file", 10_000)
+    make_file(tmp_path / "large", 10_000_000)
+    for number in range(10):
+        lost = processes.polypath("send", tmp_path / "large", to, "--as", f"lost-{number}", "--limit", "100kB")
+        wait_until(lambda number=number: list(out.glob(f".lost-{number}.*")), 20, lambda lost=lost: lost.err,
+                   alive=lost.popen)
+        lost.popen.send_signal(signal.SIGKILL if number % 2 else signal.SIGSTOP)
+
+    def send(number: int) -> float:
+        began = time.monotonic()
+        # At most five at a time from one address.
+        address = f"127.0.{102 + WORKER}.{1 + number % 20}"
+        words = ["--timeout", "60", "--bind", address, "--as", f"file-{number}"]
+        ended = subprocess.run([binary(), "send", tmp_path / "file", to, *consent("send"), *words],
+                               capture_output=True, text=True, check=False, timeout=600)
+        assert ended.returncode == 0, ended.stderr
+        return time.monotonic() - began
+
+    with ThreadPoolExecutor(at_once) as pool:
+        times = list(pool.map(send, range(senders)))
+    digest = sha256(tmp_path / "file")
+    whole = [path for path in out.iterdir() if not path.name.startswith(".lost-")]
+    assert {path.name for path in whole} == {f"file-{number}" for number in range(senders)}
+    assert all(sha256(path) == digest for path in whole)
+    # The slowest one is delayed by less than five seconds.
+    late = clock.late()
+    assert max(times) < statistics.median(times) + 5 + late.seconds, (statistics.median(times), max(times), late)
     assert receiver.popen.poll() is None
 
 

@@ -209,10 +209,28 @@ async fn exchange(port: std::net::SocketAddr, content: &[u8], all_open: &Barrier
     assert!(found == content, "{} of {} bytes", found.len(), content.len());
 }
 
+/// Allows as many open files as the system grants: a connection here has four sockets.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+}
+
+/// Sockets that this process has open.
+fn open_sockets() -> usize {
+    let files = std::fs::read_dir("/proc/self/fd").unwrap();
+    files.filter(|file| is_socket(&file.as_ref().unwrap().path())).count()
+}
+
+fn is_socket(file: &std::path::Path) -> bool {
+    std::fs::read_link(file).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+}
+
 /// 10,000 connections, 1,000 of which are open at the same time: streams are used again, every byte
 /// is right, and nothing is left.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_connections() {
+    raise_open_files();
     let (client, server) = pair(&["127.0.0.1:*"]).await;
     let port = forwarded(&client, Route::To(target(echo().await))).await;
     let mut tasks = tokio::task::JoinSet::new();
@@ -234,6 +252,13 @@ async fn many_connections() {
     };
     assert!(timeout(10 * PATIENCE, all).await.is_ok(), "{} left", client.connections());
     all_free([&client, &server]).await;
+    // Other tests of this process have some sockets too.
+    let free = async {
+        while open_sockets() > 200 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert!(timeout(PATIENCE, free).await.is_ok(), "{} sockets are open", open_sockets());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -62,7 +62,7 @@ struct ClientArgs {
     #[arg(short, long, help_heading = "Measurement", value_name = "SECONDS", value_parser = seconds, conflicts_with = "bytes")]
     time: Option<f64>,
     /// Bytes to send, such as 1GB, instead of a time
-    #[arg(short = 'n', long, help_heading = "Measurement", value_name = "SIZE", value_parser = size)]
+    #[arg(short = 'n', long, help_heading = "Measurement", value_name = "SIZE", value_parser = amount)]
     bytes: Option<u64>,
     /// Send from the server to the client
     #[arg(short = 'R', long, help_heading = "Measurement", conflicts_with = "bidir")]
@@ -94,8 +94,24 @@ struct ClientArgs {
 /// Default time to send for, in seconds.
 const TIME: f64 = 10.0;
 
+/// A size as iperf3 has it: a number without a unit is bytes, and K, M and G are powers of 1024.
+fn amount(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G']);
+    let shift = match text.strip_prefix(digits) {
+        Some("") => 0,
+        Some("k" | "K") => 10,
+        Some("m" | "M") => 20,
+        Some("g" | "G") => 30,
+        _ => return size(text),
+    };
+    match digits.parse::<u64>() {
+        Ok(number) => number.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned()),
+        Err(_) => size(text),
+    }
+}
+
 fn message_size(text: &str) -> Result<u32, String> {
-    let bytes = size(text)?;
+    let bytes = amount(text)?;
     u32::try_from(bytes)
         .ok()
         .filter(|bytes| (1..=MOST_MESSAGE).contains(bytes))
@@ -316,5 +332,21 @@ mod tests {
     fn messages_have_a_size() {
         assert!(message_size("2 MiB").is_err() && message_size("0 B").is_err());
         assert_eq!(message_size("64KiB"), Ok(65_536));
+    }
+
+    #[test]
+    fn sizes_may_be_those_of_iperf3() {
+        for (text, bytes) in [
+            ("25000000", 25_000_000),
+            ("128K", 131_072),
+            ("3M", 3 << 20),
+            ("1g", 1 << 30),
+            ("1 MB", 1_000_000),
+        ] {
+            assert_eq!(amount(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "K", "1KK", "-1", "1.5M", "99999999999G"] {
+            assert!(amount(text).is_err(), "{text}");
+        }
     }
 }

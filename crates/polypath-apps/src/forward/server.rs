@@ -37,8 +37,8 @@ pub struct Rules {
 }
 
 /// Serves a client until its association ends, or no packet has arrived from it for two minutes
-/// although all paths are probed. `report` is called with each connection that the rules or the limits
-/// of this host exclude.
+/// although all paths are probed. `report` is called with each connection that the rules or the
+/// limits of this host exclude.
 pub async fn serve(
     mux: Mux,
     requests: mpsc::Receiver<Request>,

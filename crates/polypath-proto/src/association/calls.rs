@@ -336,6 +336,10 @@ impl Association {
     }
 
     fn received(&mut self, now: Time, received: Received) -> Received {
+        self.receiving.after_reading();
+        if self.receiving.has_news() {
+            self.events.push_readable();
+        }
         // The slowest path decides how long data may wait for earlier data.
         let Self { receiving, paths, handshake, .. } = self;
         receiving.tune(now, || {

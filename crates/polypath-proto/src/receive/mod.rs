@@ -513,6 +513,15 @@ impl Receiving {
         Some(self.hand_over(piece))
     }
 
+    /// Called when the application has taken a message: if incomplete ones fill the buffer, and
+    /// nothing else is left to be read, it gets parts of them. Otherwise the window would stay
+    /// closed, because the probes of a closed window may be messages of their own.
+    pub(crate) fn after_reading(&mut self) {
+        if !self.interleaved.is_empty() {
+            self.make_readable();
+        }
+    }
+
     pub(crate) fn recv_from(&mut self, stream: StreamId) -> Option<Received> {
         let piece = self.streams.pop_from(stream)?;
         Some(self.hand_over(piece))

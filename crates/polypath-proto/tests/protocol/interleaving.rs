@@ -278,3 +278,33 @@ fn a_buffer_full_of_first_fragments_does_not_keep_the_others_out() {
         }
     }
 }
+
+/// The buffer fills up with the first fragments of many messages while a complete message waits to
+/// be read. Once the application has read that, it gets the fragments, and the window opens again.
+#[test]
+fn a_buffer_full_of_first_fragments_is_emptied_by_reading() {
+    const STREAMS: u16 = 40;
+    let config = config().to_builder().receive_buffer(20_000).inbound_streams(STREAMS);
+    let mut net =
+        Setup { configs: [self::config(), config.build().unwrap()], ..Setup::default() }.build();
+    let hand = hand_with(&mut net, &[64, 194], STREAMS);
+    net.hosts[1].reads = false;
+    let say = |net: &mut Net, n: u32, stream: u16, end: bool, payload: &[u8]| {
+        let data = IData { stream: StreamId(stream), end, ..chunk(&hand, n, 0, BEGINS, payload) };
+        hand.say(net, &|w| w.i_data(&data).unwrap());
+    };
+    say(&mut net, 1, 0, true, b"whole");
+    for stream in 1..STREAMS {
+        say(&mut net, u32::from(stream) + 1, stream, false, &payload(1, 1000));
+    }
+    // The application reads one stream, then all others.
+    let now = net.now;
+    let first = net.am(1).stream(StreamId(0)).recv(now).unwrap();
+    assert_eq!(first.payload, "whole");
+    let event = std::iter::from_fn(|| net.hosts[1].endpoint.poll_event()).last();
+    assert!(matches!(event, Some((_, Event::Readable))), "{event:?}");
+    let pieces = net.read(1);
+    let bytes: usize = pieces.iter().map(|piece| piece.payload.len()).sum();
+    assert!(bytes >= 9000, "{bytes} bytes");
+    assert!(pieces.iter().all(|piece| piece.beginning && !piece.end));
+}
