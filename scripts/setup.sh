@@ -51,6 +51,7 @@ needs() {
         echo "iperf3|has iperf3|tests of polypath run with iperf3"
         echo "ncat|has ncat|tests of polypath run with ncat"
         echo "socat|has socat|tests of polypath run with socat"
+        echo "lksctp-tools|has sctp_test|tests of polypath run with sctp_test and sctp_darn"
         echo "groff-base|has groff|tests of man pages"
     fi
     if [ "$purpose" = bench ]; then

@@ -172,3 +172,50 @@ def test_sockets_end_as_those_of_the_kernel(hosts, processes, tmp_path, part):
     ended = processes.start(*run(), compiled(tmp_path, "run-ends"), ENDS.index(part), inside=hosts.a.inside).wait()
     failed = [line for line in ended.out.splitlines() if not line.startswith("ok ")]
     assert not failed and ended.code == 0 and ended.out, f"{ended.code}: {failed} {ended.out} {ended.err}"
+
+
+# Random calls of these seeds; others run with `polypath run -- run-random SEED`.
+SEEDS = (1, 2, 3)
+
+
+@pytest.mark.needs("netinet/sctp.h")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_calls_agree_with_a_model(hosts, processes, tmp_path, seed):
+    """No message is lost, repeated or changed, ends have causes, no call hangs, no descriptor is left."""
+    ended = processes.start(*run(), compiled(tmp_path, "run-random"), seed, inside=hosts.a.inside).wait()
+    assert ended.code == 0 and ended.out.startswith("ok "), f"{ended.code}: {ended.out} {ended.err}"
+
+
+@pytest.mark.needs("sctp_test")
+@pytest.mark.parametrize("style", ["many", "one"])
+def test_sctp_test_exchanges_messages(hosts, processes, style):
+    """lksctp-tools' program: messages of 1 to 32768 bytes, on one-to-many and one-to-one sockets."""
+    options = ["-T"] if style == "one" else []
+    own, other = addresses(hosts)
+    server = processes.start(*run(), "stdbuf", "-oL", "sctp_test", "-H", other, "-P", 7000, "-l", *options,
+                             inside=hosts.b.inside)
+    program.wait_until(lambda: "listen(" in server.out, 20, lambda: server.out + server.err)
+    client = processes.start(*run("--doctor"), "sctp_test", "-H", own, "-P", 7001, "-h", other, "-p", 7000, "-s",
+                             "-c", 4, "-x", 3, "-o", 1, *options, inside=hosts.a.inside)
+    ended = client.wait()
+    assert ended.code == 0, ended.out + ended.err
+    assert "every request of the program is supported" in ended.err
+    sizes = re.findall(r"sendmsg\(sk=\d+, assoc=\d+\)\s+(\d+) bytes", ended.out)
+    assert len(sizes) == 30, ended.out
+    # The server reads in parts; the bytes of messages add up.
+    program.wait_until(lambda: "SHUTDOWN_COMPLETE" in server.out, 20, lambda: server.out + server.err)
+    received = sum(map(int, re.findall(r"Data (\d+) bytes", server.out)))
+    assert received == sum(map(int, sizes)), server.out
+
+
+@pytest.mark.needs("sctp_darn")
+def test_sctp_darn_sends_lines(hosts, processes):
+    """lksctp-tools' interactive program."""
+    own, other = addresses(hosts)
+    server = processes.start(*run(), "stdbuf", "-oL", "sctp_darn", "-H", other, "-P", 7000, "-l",
+                             inside=hosts.b.inside, stdin=subprocess.PIPE)
+    program.wait_until(lambda: "listening" in server.out + server.err, 20, lambda: server.out + server.err)
+    client = processes.start(*run(), "stdbuf", "-oL", "sctp_darn", "-H", own, "-P", 7001, "-h", other, "-p", 7000,
+                             "-s", inside=hosts.a.inside, stdin=subprocess.PIPE)
+    client.say("multihoming")
+    program.wait_until(lambda: "multihoming" in server.out, 20, lambda: client.out + client.err + server.out)

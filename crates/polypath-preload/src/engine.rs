@@ -463,12 +463,12 @@ async fn deliver(link: &Link, received: &Received) {
 /// The error of a program's call after the association has ended like this.
 pub(crate) fn closed_errno(reason: &CloseReason) -> c_int {
     match reason {
-        CloseReason::PeerAbort { .. } => libc::ECONNRESET,
+        // An ICMP error counts as an ABORT of the peer (RFC 9260 10, ICMP7).
+        CloseReason::PeerAbort { .. } | CloseReason::Unreachable { .. } => libc::ECONNRESET,
         CloseReason::NoAnswer | CloseReason::PeerUnreachable | CloseReason::ShutdownTimeout => {
             libc::ETIMEDOUT
         }
         CloseReason::ProtocolViolation { .. } => libc::EPROTO,
-        CloseReason::Unreachable { .. } => libc::EHOSTUNREACH,
         _ => libc::ECONNABORTED,
     }
 }
