@@ -9,7 +9,7 @@ use polypath_proto::{self as proto, EndpointConfig, EndpointStats, Message, Seed
 
 use crate::association::Association;
 use crate::driver::Driver;
-use crate::error::{BindError, ConnectError};
+use crate::error::{BindError, ConnectError, SendError};
 use crate::locals::Opener;
 use crate::observer::Observer;
 use crate::options::{ConnectOptions, Encapsulation, EndpointOptions};
@@ -149,8 +149,11 @@ impl Endpoint {
         first: Message,
     ) -> Result<Association, ConnectError> {
         let association = self.start(&options)?;
-        association.try_send(first).map_err(ConnectError::First)?;
-        association.connected().await
+        match association.try_send(first) {
+            // A refusal may arrive before the message is queued: `connected` returns the reason.
+            Ok(()) | Err(SendError::Closed(_)) => association.connected().await,
+            Err(error) => Err(ConnectError::First(error)),
+        }
     }
 
     /// Sends the first packet of a new association.
