@@ -14,7 +14,10 @@ fn small(config: Config) -> Config {
 /// The DATA chunks of a packet.
 fn tsns(p: &Sent) -> Vec<u32> {
     let parsed = p.parsed();
-    parsed.iter().filter_map(|c| if let Chunk::Data(d) = c { Some(d.tsn.0) } else { None }).collect()
+    parsed
+        .iter()
+        .filter_map(|c| if let Chunk::Data(d) = c { Some(d.tsn.0) } else { None })
+        .collect()
 }
 
 /// Drops the first transmission of the chunks that `loses` selects by their place.
