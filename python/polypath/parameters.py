@@ -195,8 +195,8 @@ class PolicyNames(TypedDict, total=False):
     #: dormant-last-dest, permanent, model, full-model, two-phase, potentially-failed,
     #: cmt-potentially-failed, suspect. Default: suspect (RFC 9260: standard).
     failover: str
-    #: When and on which path an acknowledgement is sent. Allowed: delayed, delayed-cmt, rate, ns2.
-    #: Default: delayed.
+    #: When and on which path an acknowledgement is sent. Allowed: delayed, delayed-cmt, rate,
+    #: alternating, ns2. Default: alternating (RFC 9260: delayed).
     ack: str
     #: Which acknowledgements count as samples of the round-trip time. Allowed: karn, timestamps,
     #: retransmission-flag. Default: karn.

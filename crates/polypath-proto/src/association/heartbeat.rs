@@ -98,9 +98,7 @@ impl Sender<'_> {
             if self.paths[path].heartbeat_deadline().is_none() {
                 self.send_heartbeat(now, path);
             } else {
-                // One more: the outstanding one counts as lost after the RTO all the same.
-                self.paths[path].stats.heartbeats_sent += 1;
-                self.outbox.push(path, Control::Heartbeat);
+                self.send_further_heartbeat(path);
             }
             self.paths[path].schedule_heartbeat(Some(now + interval));
             return false;
@@ -245,6 +243,13 @@ impl Sender<'_> {
     pub(super) fn probes_at_once(&self, path: PathId) -> bool {
         let p = &self.paths[path];
         p.heartbeat_deadline().is_none() && self.paths.failover.probes_at_once(&p.view())
+    }
+
+    /// Sends a HEARTBEAT that is no error if it is not answered: one that is outstanding counts as
+    /// lost after the RTO all the same.
+    pub(super) fn send_further_heartbeat(&mut self, path: PathId) {
+        self.paths[path].stats.heartbeats_sent += 1;
+        self.outbox.push(path, Control::Heartbeat);
     }
 
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {

@@ -102,21 +102,22 @@ impl Sender<'_> {
                 } else {
                     let silence = &mut self.paths[path].silence;
                     (silence.deadline, silence.waits) = (None, true);
-                    self.probe_late(now);
+                    self.probe_late(path);
                 }
             }
             at => self.paths[path].silence.deadline = at,
         }
     }
 
-    /// Every active path is late: asks each of them. The peer may have sent all SACKs over one that
-    /// has failed, but HEARTBEATs are answered on the path that they arrive on (RFC 9260 8.3).
-    fn probe_late(&mut self, now: Time) {
+    /// Every active path is late, at last this one: asks each of them. The peer may have sent all
+    /// SACKs over one that has failed, but HEARTBEATs are answered on the path that they arrive on
+    /// (RFC 9260 8.3).
+    fn probe_late(&mut self, last: PathId) {
         for path in self.paths.ids() {
             let p = &self.paths[path];
             let busy = p.state() == PathState::Active && p.chunks_in_flight() > 0;
-            if busy && p.heartbeat_deadline().is_none() {
-                self.send_heartbeat(now, path);
+            if busy && (path == last || !p.silence.waits) {
+                self.send_further_heartbeat(path);
             }
         }
     }
