@@ -3,7 +3,7 @@
 
 use super::Sender;
 use crate::ids::{PathId, Tsn};
-use crate::path::PathState;
+use crate::path::{Path, PathState};
 use crate::policy::cwnd_update::ScannedChunk;
 use crate::policy::failover::Ambiguity;
 use crate::policy::retransmission::LossCause;
@@ -12,21 +12,23 @@ use crate::send::{Acknowledgement, Fate, SackReport, Sending};
 use crate::time::Time;
 use crate::wire::Sack;
 
-impl Sender<'_> {
+impl Sending {
     /// Whether a SACK with the same cumulative TSN ack has overtaken this one, which would look as
     /// if the receiver had reneged (RFC 9260 6.2.1 D iii): what it leaves out would be found lost
     /// by time at once, and count as delivered again with the next SACK. After a round trip without
     /// SACKs none can be that late. A receiver that does renege shows it with the next SACK that
     /// acknowledges more.
-    pub(super) fn is_overtaken(&self, now: Time, path: PathId, sack: &Sack<'_>) -> bool {
-        self.sending.loss.watches_time()
-            && !(self.sending.partial_sacks && sack.is_partial())
-            && self.paths[path].srtt().zip(self.sending.last_sack).is_some_and(|(srtt, last)| {
+    pub(super) fn is_overtaken(&self, now: Time, path: &Path, sack: &Sack<'_>) -> bool {
+        self.loss.watches_time()
+            && !(self.partial_sacks && sack.is_partial())
+            && path.srtt().zip(self.last_sack).is_some_and(|(srtt, last)| {
                 let (cumulative, gaps) = (sack.cumulative_tsn_ack, sack.all_gaps());
-                now < last + srtt && self.sending.flight.reports_more_than(cumulative, gaps)
+                now < last + srtt && self.flight.reports_more_than(cumulative, gaps)
             })
     }
+}
 
+impl Sender<'_> {
     /// Retransmits a window probe once the window has opened, which had no room for it: waiting for
     /// T3-rtx would be in vain. The loss is not a sign of congestion, so no window is cut.
     pub(super) fn resend_refused_probe(&mut self) {

@@ -302,7 +302,7 @@ impl Association {
         else {
             return;
         };
-        sender!(self).adopt_source(path, &from);
+        self.paths.adopt_source(path, &from, &self.shared);
         sender!(self).acknowledge_cookie(now, path);
     }
 
@@ -361,7 +361,7 @@ impl Association {
         let from = FourTuple { local: SocketAddr::new(local, 0), remote };
         let path =
             self.paths.path_for(&from).or_else(|| sender!(self).add_path(now, local, remote))?;
-        sender!(self).adopt_source(path, &from);
+        self.paths.adopt_source(path, &from, &self.shared);
         Some(path)
     }
 

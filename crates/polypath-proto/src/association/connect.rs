@@ -79,7 +79,7 @@ impl Association {
             self.config.inbound_streams().min(init.outbound_streams),
         );
         self.start_receiving(init.initial_tsn, init.a_rwnd);
-        sender!(self).adopt_source(path, &from);
+        self.paths.adopt_source(path, &from, &self.shared);
         if parameters.lists_addresses {
             let remote = self.paths[self.paths.primary()].remote().ip();
             if !parameters.addresses.contains(&remote) {

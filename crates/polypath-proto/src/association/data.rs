@@ -212,21 +212,6 @@ impl Receiver<'_> {
         }
     }
 
-    /// The path for the SACK.
-    pub(super) fn ack_path(&self) -> PathId {
-        let view = self.paths.view();
-        let path = self.receiving.ack_policy.path(self.receiving.ack.last_path, view);
-        let verifies = self.procedures.verifies_addresses();
-        if self.paths.may_answer(path, verifies) {
-            return path;
-        }
-        let others = [self.paths.current(), self.paths.fallback()].into_iter();
-        let mut others = others.chain(self.paths.iter().map(Path::id));
-        others
-            .find(|path| self.paths.may_answer(*path, verifies))
-            .unwrap_or_else(|| self.paths.current())
-    }
-
     pub(super) fn write_sack(&mut self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
         let a_rwnd = self.receiving.announce(largest_chunk(self.receiving, self.paths));
         let mut flags = if self.receiving.ack.retransmission { Sack::RETRANSMISSION } else { 0 };
@@ -257,4 +242,15 @@ impl Receiver<'_> {
 /// Size of the largest chunk on the path of the last DATA.
 pub(super) fn largest_chunk(receiving: &Receiving, paths: &Paths) -> u32 {
     paths[receiving.ack.last_path].max_chunk()
+}
+
+/// The path for the SACK; `verifies` if the sender verifies addresses (RFC 9260 5.4).
+pub(super) fn ack_path(receiving: &Receiving, paths: &Paths, verifies: bool) -> PathId {
+    let path = receiving.ack_policy.path(receiving.ack.last_path, paths.view());
+    if paths.may_answer(path, verifies) {
+        return path;
+    }
+    let others = [paths.current(), paths.fallback()].into_iter();
+    let mut others = others.chain(paths.iter().map(Path::id));
+    others.find(|path| paths.may_answer(*path, verifies)).unwrap_or_else(|| paths.current())
 }

@@ -4,8 +4,7 @@
 //! The timestamps have an origin: they match no other association, and do not reveal this host's
 //! uptime (RFC 7323 7.1).
 
-use super::Sender;
-use crate::extension::Extension;
+use crate::extension::{Extension, Extensions};
 use crate::policy::rtt_sampling::{SackCause, SentTime};
 use crate::send::Sending;
 use crate::time::Time;
@@ -39,25 +38,26 @@ impl Sending {
         }
         self.stamps.sent(now);
     }
-}
 
-impl Sender<'_> {
-    /// The cause of a SACK, as its flags and the echo in its packet report it.
-    pub(super) fn cause_of(
+    /// Notes the cause of a SACK, as its flags and the echo in its packet report it. False if the
+    /// echo is that of no timestamp sent.
+    pub(super) fn note_cause(
         &mut self,
-        now: Time,
-        origin: u32,
+        agreed: Extensions,
+        (now, origin): (Time, u32),
         sack: &Sack<'_>,
         echo: Option<u32>,
-    ) -> SackCause {
+    ) -> bool {
         let mut cause = SackCause::default();
-        if self.has(Extension::Timestamps) {
-            cause.sent = echo.and_then(|stamp| self.sending.stamps.time_of(now, origin, stamp));
-            self.stats.bad_echoes += u64::from(echo.is_some() && cause.sent.is_none());
+        let mut known = true;
+        if agreed.contains(Extension::Timestamps) {
+            cause.sent = echo.and_then(|stamp| self.stamps.time_of(now, origin, stamp));
+            known = echo.is_none() || cause.sent.is_some();
         }
-        if self.has(Extension::RetransmissionFlag) {
+        if agreed.contains(Extension::RetransmissionFlag) {
             cause.retransmission = sack.flags & Sack::RETRANSMISSION != 0;
         }
-        cause
+        self.sack.cause = cause;
+        known
     }
 }

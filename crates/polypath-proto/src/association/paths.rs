@@ -11,7 +11,7 @@ use crate::paths::Paths;
 use crate::policy::congestion::NewPath;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::LostChunk;
-use crate::shared::Encapsulation;
+use crate::shared::{Encapsulation, Shared};
 use crate::time::Time;
 use crate::transmit::FourTuple;
 use crate::wire::{Chunk, Packet};
@@ -22,6 +22,23 @@ const IPV6_HEADER: usize = 40;
 const UDP_HEADER: usize = 8;
 
 impl Paths {
+    /// Updates the path's addresses from a packet that has arrived on it.
+    #[inline]
+    pub(super) fn adopt_source(&mut self, path: PathId, from: &FourTuple, shared: &Shared) {
+        let p = &self[path];
+        if p.remote().ip() != from.remote.ip() {
+            return;
+        }
+        // If the host has lost the path's local address, the address that received the packet
+        // replaces it.
+        let here = p.local() == from.local.ip();
+        if here && p.remote().port() == from.remote.port() {
+            return;
+        }
+        let moves = !here && !shared.has_address(p.local());
+        self[path].adopt_addresses(from.local, from.remote, moves);
+    }
+
     /// The path of an INIT ACK from an address that the application did not pass, but that lists
     /// one that it did (RFC 9260 5.1.2 D).
     #[cold]
@@ -101,23 +118,6 @@ impl Sender<'_> {
         {
             self.paths.add_pathless(SocketAddr::new(ip, port));
         }
-    }
-
-    /// Updates the path's addresses from a packet that has arrived on it.
-    #[inline]
-    pub(super) fn adopt_source(&mut self, path: PathId, from: &FourTuple) {
-        let p = &self.paths[path];
-        if p.remote().ip() != from.remote.ip() {
-            return;
-        }
-        // If the host has lost the path's local address, the address that received the packet
-        // replaces it.
-        let here = p.local() == from.local.ip();
-        if here && p.remote().port() == from.remote.port() {
-            return;
-        }
-        let moves = !here && !self.shared.has_address(p.local());
-        self.paths[path].adopt_addresses(from.local, from.remote, moves);
     }
 
     /// Adds paths to addresses that the peer has listed (RFC 9260 5.1.2). `port` is the UDP port of

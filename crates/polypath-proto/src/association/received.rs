@@ -49,15 +49,13 @@ impl Association {
             return;
         };
         self.procedures.on_packet(&mut self.side, &mut self.receiving.ack, path);
-        let stays = self.stays(from.local.ip());
-        let mut s = sender!(self);
-        s.new_burst();
+        self.sending.burst.begin(self.config.burst_rule(), &self.paths);
         // A packet to an address that is being removed does not update the path (RFC 5061 5.3 F6).
-        if stays && !s.paths.is_unannounced(path, s.shared) {
-            s.adopt_source(path, &from);
+        if !self.paths.is_unannounced(path, &self.shared) && self.stays(from.local.ip()) {
+            self.paths.adopt_source(path, &from, &self.shared);
         }
-        if s.paths[path].state() == PathState::Unconfirmed {
-            s.verify_source(now, path);
+        if self.paths[path].state() == PathState::Unconfirmed {
+            sender!(self).verify_source(now, path);
         }
         let stats = &mut self.paths[path].stats;
         stats.packets_received += 1;
@@ -292,7 +290,8 @@ impl Association {
     fn handle_sack(&mut self, now: Time, path: PathId, sack: &Sack<'_>, echo: Option<u32>) -> bool {
         self.stats.sacks_received += 1;
         let origin = self.handshake.local_tag.0;
-        self.sending.sack.cause = sender!(self).cause_of(now, origin, sack, echo);
+        let known = self.sending.note_cause(self.handshake.extensions, (now, origin), sack, echo);
+        self.stats.bad_echoes += u64::from(!known);
         self.procedures.on_sack(&mut self.side);
         let cumulative = sack.cumulative_tsn_ack;
         // RFC 9260 6.2.1 (D i): "If Cumulative TSN Ack is less than the Cumulative TSN Ack Point,
@@ -301,7 +300,7 @@ impl Association {
             self.stats.dropped += 1;
             return false;
         }
-        if sender!(self).is_overtaken(now, path, sack) {
+        if self.sending.is_overtaken(now, &self.paths[path], sack) {
             self.stats.dropped += 1;
             return false;
         }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::choose::Content;
+use super::data::ack_path;
 use super::forward::write_forward_tsn;
 use super::measure::write_timestamp;
 use super::reconfig::write_response;
@@ -207,8 +208,13 @@ impl Association {
         if !self.receiving.ack.is_due() || !self.state.is_synchronised() {
             return None;
         }
-        let path = receiver!(self).ack_path();
+        let path = self.ack_path();
         self.may_answer(path).then_some((path, Kind::Sack))
+    }
+
+    /// The path for the SACK.
+    fn ack_path(&self) -> PathId {
+        ack_path(&self.receiving, &self.paths, self.procedures.verifies_addresses())
     }
 
     /// Whether SACKs and DATA may be sent on the path.
@@ -324,7 +330,7 @@ impl Association {
             // packet on its path.
             let may_follow = bundles || kind == Kind::Sack;
             let with_sack =
-                self.receiving.ack.is_pending() && may_follow && receiver!(self).ack_path() == path;
+                self.receiving.ack.is_pending() && may_follow && self.ack_path() == path;
             let mut stamp = None;
             if self.handshake.has(Extension::Timestamps) {
                 let echo = self.receiving.ack.echo.filter(|_| with_sack);
