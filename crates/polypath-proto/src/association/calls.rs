@@ -287,7 +287,7 @@ impl Association {
 
     /// The adaptation code point in the peer's INIT or INIT ACK; `None` without one (RFC 5061
     /// 4.2.6; `SCTP_ADAPTATION_INDICATION` of RFC 6458 6.1.6). It may change with
-    /// [`Event::Restarted`].
+    /// [`Event::Restarted`](crate::Event::Restarted).
     pub const fn peer_adaptation_layer(&self) -> Option<u32> {
         self.handshake.peer_adaptation_layer
     }
@@ -358,7 +358,7 @@ impl Association {
     }
 
     /// Asks the peer to send to this local address (`SCTP_SET_PEER_PRIMARY_ADDR` of RFC 6458 8.3.6;
-    /// RFC 5061 4.2.4). [`Event::LocalAddress`] reports the outcome.
+    /// RFC 5061 4.2.4). [`Event::LocalAddress`](crate::Event::LocalAddress) reports the outcome.
     ///
     /// # Errors
     ///
@@ -385,7 +385,7 @@ impl Association {
     }
 
     /// Restarts the sequence numbers of streams, of all if none is listed (RFC 6525 6.3.2,
-    /// `SCTP_RESET_STREAMS`). Messages sent on them meanwhile wait. [`Event::StreamsReset`] reports
+    /// `SCTP_RESET_STREAMS`). Messages sent on them meanwhile wait. [`Event::StreamsReset`](crate::Event::StreamsReset) reports
     /// the result.
     ///
     /// # Errors
@@ -430,7 +430,7 @@ impl Association {
 
     /// Restarts all sequence numbers in both directions, TSNs included, once everything sent has
     /// been acknowledged (RFC 6525 6.3.3, `SCTP_RESET_ASSOC`). Messages sent meanwhile wait.
-    /// [`Event::AssociationReset`] reports the result.
+    /// [`Event::AssociationReset`](crate::Event::AssociationReset) reports the result.
     ///
     /// # Errors
     ///
@@ -442,7 +442,7 @@ impl Association {
     }
 
     /// Adds these numbers of streams in each direction (RFC 6525 6.3.4, `SCTP_ADD_STREAMS`).
-    /// [`Event::StreamsAdded`] reports the result.
+    /// [`Event::StreamsAdded`](crate::Event::StreamsAdded) reports the result.
     ///
     /// # Errors
     ///

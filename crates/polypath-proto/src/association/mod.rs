@@ -352,6 +352,7 @@ struct Sender<'a> {
     shared: &'a Shared,
     procedures: &'static dyn SenderProcedures,
     /// What `procedures` remember.
+    #[allow(dead_code, reason = "the procedures of RFC 9260 need no tables of their own")]
     side: &'a mut Box<dyn Side>,
     /// Extensions that both sides offered.
     agreed: Extensions,

@@ -12,7 +12,7 @@ use crate::policy::retransmission::LossCause;
 use crate::time::Time;
 
 mod abandon;
-pub(super) mod acked;
+pub(crate) mod acked;
 pub(super) mod outstanding;
 mod reserved;
 mod spans;

@@ -120,7 +120,9 @@ impl DelayAware {
             }
             // No other path can be faster, and its share of the peer's window is all of it.
             (Some(only), None) => {
-                let full = paths.in_flight(only) > 0 && paths.max_chunk(only) > data.peer_rwnd;
+                let window = u64::from(data.peer_rwnd) + u64::from(data.in_flight);
+                let (own, chunk) = (paths.in_flight(only), paths.max_chunk(only));
+                let full = own > 0 && u64::from(own) + u64::from(chunk) > window;
                 return Some(only).filter(|path| !full && has_room(*path)).map(Turn::in_order);
             }
             _ => {}

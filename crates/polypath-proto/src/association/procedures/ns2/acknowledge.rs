@@ -12,7 +12,8 @@ use crate::policy::cwnd_update::ScannedChunk;
 use crate::policy::loss::{self, NewlyAckedOn, SackView};
 use crate::policy::retransmission::LossCause;
 use crate::policy::rtt_sampling::AckedChunk;
-use crate::send::{Fate, InFlight, Outside, Outstanding, Sending};
+use crate::send::in_flight::acked::Outside;
+use crate::send::{Fate, InFlight, Outstanding, Sending};
 use crate::time::Time;
 use crate::wire::Sack;
 
