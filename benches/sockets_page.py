@@ -11,11 +11,13 @@ KERNEL = {"links": "tcp", "paths": "mptcp", "cuts": "mptcp"}
 
 METHOD = """\
 Two network namespaces, and between them the simulator's links in a program of its own (the example `netem` of
-polypath-sim), over which polypath and the kernel's {kernel} go in turns, with the same seed. `{command}` measures it,
-as root; every row is in {data}. Goodput in Mbit/s from the receiving application's first byte to its last, over 11 s.
-polypath is encrypted, {kernel} is not. "of Linux" is polypath's goodput over that of Linux with the same algorithm
-(its BBR is version 1), "of simulator" over that of the same cell in the simulator; below 0.95 and beyond 10 % they
-are marked with "!". Single runs differ where losses are random. CPU seconds are those of both processes; the kernel's
+polypath-sim), over which polypath and the kernel's {kernel} go in turns, with the same seed. `{command}`
+measures it, as root; every row is in {data}.
+Goodput in Mbit/s from the receiving application's first byte to its last, over 11 s. polypath is encrypted, {kernel}
+is not. "of Linux" is polypath's goodput over that of Linux with the same algorithm (its BBR is version 1), "of
+simulator" over that of the same cell in the simulator; below 0.95 and beyond 10 % they are marked with "!". Single
+runs differ where losses are random. The simulator runs for the time that polypath took, which is longer where its
+buffer had to be emptied in the end; Linux is measured for 11 s. CPU seconds are those of both processes; the kernel's
 work for packets in interrupts, most of that of {kernel}, is not in them.
 """
 CUTS = """\

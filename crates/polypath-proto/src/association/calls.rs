@@ -385,7 +385,8 @@ impl Association {
     }
 
     /// Restarts the sequence numbers of streams, of all if none is listed (RFC 6525 6.3.2,
-    /// `SCTP_RESET_STREAMS`). Messages sent on them meanwhile wait. [`Event::StreamsReset`](crate::Event::StreamsReset) reports
+    /// `SCTP_RESET_STREAMS`). Messages sent on them meanwhile wait.
+    /// [`Event::StreamsReset`](crate::Event::StreamsReset) reports
     /// the result.
     ///
     /// # Errors

@@ -16,7 +16,8 @@ impl Association {
     /// Ends the association once everything sent has been acknowledged; new messages are rejected
     /// (RFC 9260 11.1.3, SHUTDOWN).
     ///
-    /// [`Event::Closed`](crate::Event::Closed) reports the end. Before the association is established, the shutdown waits
+    /// [`Event::Closed`](crate::Event::Closed) reports the end. Before the association is
+    /// established, the shutdown waits
     /// for that.
     pub fn shutdown(&mut self, now: Time) {
         self.shutdown_requested = true;
