@@ -13,13 +13,22 @@ use tokio::time::{Instant, Sleep};
 
 use crate::locals::{Locals, Opener};
 use crate::secure::{self, Secure};
-use crate::shared::Shared;
+use crate::shared::{Shared, State};
 use crate::socket::{MAX_TRANSMIT, NetworkError, Outgoing, ReceiveBuffers, Socket};
 
 /// Maximum number of transmits (each up to [`MAX_TRANSMIT`] bytes) per wake-up, so that
 /// acknowledgements are read while data is sent, and the application's tasks run in between on the
 /// same thread.
 const TRANSMITS: usize = 16;
+
+/// Maximum number of system calls that receive from one socket per wake-up. The second one mostly
+/// finds nothing, after which the operating system wakes the task; the task would otherwise have to
+/// wake itself for it, and a runtime with several threads would wake another thread, too.
+const READS: usize = 2;
+
+/// After a system call that received this many bytes, more have probably arrived, and the
+/// application reads these first while they are in the processor's cache.
+const MANY: usize = 1 << 16;
 
 /// A future that ends when the endpoint is closed or dropped, and no association is open any more.
 pub(crate) struct Driver {
@@ -59,38 +68,52 @@ impl Driver {
         }
     }
 
-    /// Receives with one system call per socket and passes all datagrams to the protocol.
+    /// Receives from every socket and passes all datagrams to the protocol; true if there may be
+    /// more.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut received = false;
-        for socket in &mut self.locals.sockets {
-            match socket.poll_receive(cx, &mut self.receive) {
-                Poll::Pending => continue,
-                Poll::Ready(Ok(())) => received = true,
-                Poll::Ready(Err(error)) => {
-                    // Either an ICMP error, which the error queue reports in more detail, or an
-                    // interface that went down: the socket stays usable.
-                    tracing::debug!("{}: {error}", socket.local());
-                    received = true;
-                    continue;
-                }
-            }
-            let now = self.shared.now();
-            for (four_tuple, ecn, datagrams) in self.receive.iter() {
-                // Lock once per train of datagrams, so that handles get the lock in between.
-                let mut state = self.shared.lock();
-                for datagram in datagrams {
-                    let answer = match &mut self.secure {
-                        Some(secure) => secure.receive(&mut state, now, four_tuple, ecn, datagram),
-                        None => secure::answer_hello(datagram).or_else(|| {
-                            state.proto.handle_datagram(now, four_tuple, ecn, datagram);
-                            None
-                        }),
-                    };
-                    self.answers.extend(answer.map(|answer| (four_tuple, answer)));
+        let mut more = false;
+        for index in 0..self.locals.sockets.len() {
+            let mut reads = 0;
+            while self.receive_from(cx, index) {
+                reads += 1;
+                if reads == READS || self.receive.bytes() >= MANY {
+                    more = true;
+                    break;
                 }
             }
         }
-        received
+        more
+    }
+
+    /// Receives from one socket with one system call; false if there was nothing to receive.
+    fn receive_from(&mut self, cx: &mut Context<'_>, index: usize) -> bool {
+        let Some(socket) = self.locals.sockets.get_mut(index) else { return false };
+        match socket.poll_receive(cx, &mut self.receive) {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error)) => {
+                // Either an ICMP error, which the error queue reports in more detail, or an
+                // interface that went down: the socket stays usable.
+                tracing::debug!("{}: {error}", socket.local());
+                return true;
+            }
+        }
+        let now = self.shared.now();
+        for (four_tuple, ecn, datagrams) in self.receive.iter() {
+            // Lock once per train of datagrams, so that handles get the lock in between.
+            let mut state = self.shared.lock();
+            for datagram in datagrams {
+                let answer = match &mut self.secure {
+                    Some(secure) => secure.receive(&mut state, now, four_tuple, ecn, datagram),
+                    None => secure::answer_hello(datagram).or_else(|| {
+                        state.proto.handle_datagram(now, four_tuple, ecn, datagram);
+                        None
+                    }),
+                };
+                self.answers.extend(answer.map(|answer| (four_tuple, answer)));
+            }
+        }
+        true
     }
 
     /// Passes errors that the network reported about our datagrams to the protocol.
@@ -202,8 +225,33 @@ impl Driver {
         }
     }
 
-    /// Arms the timer for the protocol's next deadline; true if it has expired and the protocol has
-    /// handled it.
+    /// The earliest deadline: of the protocol, of an endpoint that is closing, of DTLS.
+    fn deadline(&self, state: &mut State) -> Option<Time> {
+        let closes = state.leaving.iter().filter_map(|leaving| leaving.until).min();
+        let secure = self.secure.as_ref().and_then(Secure::poll_timeout);
+        [closes, state.proto.poll_timeout(), secure].into_iter().flatten().min()
+    }
+
+    /// Handles a deadline that has passed. Datagrams that have arrived are received before, so that
+    /// a task that wakes late does not miss the acknowledgements that stop a timer, and packets are
+    /// sent after it in the same round.
+    fn expire(&mut self) {
+        let now = self.shared.now();
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        if self.deadline(&mut state).is_some_and(|deadline| deadline <= now) {
+            self.handle_timeout(now, &mut state);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time, state: &mut State) {
+        state.proto.handle_timeout(now);
+        if let Some(secure) = &mut self.secure {
+            secure.handle_timeout(now);
+        }
+    }
+
+    /// Arms the timer for the next deadline; true if it has expired and has been handled.
     fn time(&mut self, cx: &mut Context<'_>, deadline: Option<Time>) -> bool {
         let Some(deadline) = deadline else {
             self.deadline = None;
@@ -220,10 +268,8 @@ impl Driver {
         }
         self.deadline = None;
         let now = self.shared.now().max(deadline);
-        self.shared.lock().proto.handle_timeout(now);
-        if let Some(secure) = &mut self.secure {
-            secure.handle_timeout(now);
-        }
+        let shared = Arc::clone(&self.shared);
+        self.handle_timeout(now, &mut shared.lock());
         true
     }
 }
@@ -241,6 +287,7 @@ impl Future for Driver {
             this.locals.update(cx, now, &mut state)
         };
         busy |= this.receive(cx);
+        this.expire();
         busy |= this.transmit(cx);
         busy |= this.errors(cx);
         this.send_others(cx);
@@ -248,16 +295,15 @@ impl Future for Driver {
             secure.tell(&this.shared);
         }
         let deadline = {
-            let mut state = this.shared.lock();
+            let shared = Arc::clone(&this.shared);
+            let mut state = shared.lock();
             state.dispatch_events(&this.shared);
             state.sockets.clear();
             state.sockets.extend(this.locals.sockets.iter().map(|socket| socket.stats));
-            let closes = state.leaving.iter().filter_map(|leaving| leaving.until).min();
-            let mut deadline = closes.into_iter().chain(state.proto.poll_timeout()).min();
-            if let Some(secure) = &mut this.secure {
+            if let Some(secure) = &this.secure {
                 state.dtls = secure.stats();
-                deadline = [deadline, secure.poll_timeout()].into_iter().flatten().min();
             }
+            let deadline = this.deadline(&mut state);
             if !busy && state.is_done() && this.locals.sockets.iter().all(Socket::is_idle) {
                 let now = this.shared.now();
                 if !this.secure.as_mut().is_some_and(|secure| secure.close(now)) {

@@ -261,6 +261,7 @@ impl Receiving {
     fn note_backed(&mut self) {
         self.backed = self.limit.min(self.tuning.backed());
         self.most_memory = most_memory(self.backed);
+        self.reassembly.resize(self.backed);
     }
 
     /// Enlarges the buffer for an incomplete message that takes more than half of it: false if it

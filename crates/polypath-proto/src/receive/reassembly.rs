@@ -27,9 +27,12 @@ const SMALL: usize = BLOCK / 16;
 /// Memory of a run of fragments: its tree entry, its fields and the header of its payload.
 const RUN: usize = tree(8 + size_of::<Run>()) + 2 * ALLOCATION;
 
+/// Most payload blocks, in any buffer.
+const MOST_BLOCKS: usize = 64;
+
 /// Number of payload blocks that fill the receive buffer, including the space wasted at their ends.
 fn blocks(receive_buffer: usize) -> usize {
-    (receive_buffer * 3 / 2 / BLOCK).clamp(1, 16)
+    (receive_buffer / 2 * 3 / BLOCK).clamp(1, MOST_BLOCKS)
 }
 
 /// Memory of a separately allocated payload. A joined payload may have spare capacity.
@@ -318,6 +321,11 @@ impl Reassembly {
             gaps: false,
             dropped: Vec::new(),
         }
+    }
+
+    /// The receive buffer has `buffer` bytes from now on.
+    pub(crate) fn resize(&mut self, buffer: usize) {
+        self.blocks.most = blocks(buffer);
     }
 
     /// See [`Receiving::expect_gaps`](super::Receiving::expect_gaps).
@@ -786,6 +794,23 @@ mod tests {
         blocks.release(ids[0], BLOCK);
         blocks.give_back();
         assert_eq!(blocks.blocks.len(), 2);
+    }
+
+    /// Otherwise each chunk of a fast sender gets its own memory, which is copied when chunks are
+    /// joined, whenever the application is not scheduled for a while.
+    #[test]
+    fn a_larger_buffer_has_more_blocks() {
+        let mut r = Reassembly::new(1 << 20);
+        let (chunk, mut unread) = (vec![7; BLOCK / 4], Vec::new());
+        let mut lay = |r: &mut Reassembly, bytes: usize| {
+            let laid = (0..bytes / chunk.len()).map(|_| r.blocks.lay(&chunk, 0));
+            let before = unread.len();
+            unread.extend(laid);
+            unread[before..].iter().filter(|laid| laid.1.is_some()).count() * chunk.len()
+        };
+        assert!(lay(&mut r, 4 << 20) < 2 << 20);
+        r.resize(4 << 20);
+        assert!(lay(&mut r, 4 << 20) > 3 << 20);
     }
 
     #[test]

@@ -34,7 +34,13 @@ const BULK: &str = "[workload]\nsize = \"8 GB\"\n";
 
 #[test]
 fn separate_paths_add_up() {
-    for paths in [[(20, 40), (20, 40)], [(20, 20), (10, 60)]] {
+    let cells = [
+        ("bbr", [(20, 40), (20, 40)]),
+        ("bbr", [(20, 20), (10, 60)]),
+        // Queues that fill at the same rate, as those of two windows that began together.
+        ("cubic", [(100, 20), (100, 20)]),
+    ];
+    for (congestion, paths) in cells {
         let text: String = paths
             .iter()
             .zip(["a", "b"])
@@ -42,13 +48,14 @@ fn separate_paths_add_up() {
             .collect();
         // Long enough for paths to be taken for one bottleneck by mistake.
         let delivered = |millis| {
-            let outcome = run(&(text.clone() + BULK), millis, 1);
+            let policy = format!("[policy]\ncongestion = \"{congestion}\"\n");
+            let outcome = run(&(text.clone() + BULK + &policy), millis, 1);
             outcome.associations[0].forward.bytes_delivered as f64
         };
         let sum: f64 =
             paths.iter().map(|&(rate, _)| f64::from(rate) * 125e3 * 1452.0 / 1500.0).sum();
         let share = (delivered(24_000) - delivered(4_000)) / 20.0 / sum;
-        assert!(share >= 0.93, "{paths:?}: {share:.3}");
+        assert!(share >= 0.93, "{congestion}, {paths:?}: {share:.3}");
     }
 }
 

@@ -56,6 +56,11 @@ impl ReceiveBuffers {
         self.filled.iter().flatten().map(|f| (f.end - f.start).div_ceil(f.stride)).sum()
     }
 
+    /// Bytes in all buffers.
+    pub(crate) fn bytes(&self) -> usize {
+        self.filled.iter().flatten().map(|f| f.end - f.start).sum()
+    }
+
     /// One item for each buffer: its addresses, ECN and datagrams.
     pub(crate) fn iter(
         &self,

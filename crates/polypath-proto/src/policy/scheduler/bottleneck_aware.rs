@@ -7,11 +7,15 @@
 //! because a receiver that summarises delays cannot compare them sample by sample. A sender sees
 //! both paths' round-trip times at the same moments, and compares them directly:
 //!
-//! - Over intervals of the longer smoothed round-trip time, the means of the round-trip times of
-//!   two busy paths are taken, `SAMPLES` pairs of them. If they change by the same queue, the
-//!   variance of their difference is small compared with the sum of their variances; if they are
-//!   independent, both are equal. The paths share a bottleneck if the ratio is below `SAME` twice
-//!   in a row (a correlation above 0.6 of equal amplitudes).
+//! - Over intervals of the longer smoothed round-trip time, the shortest round-trip times of two
+//!   busy paths are taken, and how they change from one interval to the next, `SAMPLES` pairs of
+//!   changes. If they change by the same queue, the variance of their difference is small compared
+//!   with the sum of their variances; if they are independent, both are equal. The paths share a
+//!   bottleneck if the ratio is below `SAME` twice in a row (a correlation above 0.6 of equal
+//!   amplitudes).
+//! - Means, instead of the shortest times, would also rise together where the host handles packets
+//!   late. The times themselves, instead of their changes, would be alike over separate queues that
+//!   fill slowly: those of two windows of CUBIC that began together.
 //! - Both have to wait in a queue for a `QUEUED` part of the shortest round-trip time on average.
 //!   Where BBR has a link for itself its queue is mostly empty, and two such paths that began
 //!   together also probe together, which looks like one bottleneck. Where others compete, a queue
@@ -39,7 +43,7 @@ pub static BOTTLENECK_AWARE: Entry<dyn Scheduler> = Entry::<dyn Scheduler>::new(
 )
 .with_needs(Needs::NONE.concurrency().delivery_rate());
 
-/// Pairs of mean round-trip times that are compared.
+/// Pairs of changes that are compared.
 const SAMPLES: u32 = 32;
 /// Largest ratio of the variance of differences to the sum of variances.
 const SAME: f64 = 0.4;
@@ -47,7 +51,7 @@ const SAME: f64 = 0.4;
 const QUEUED: f64 = 0.25;
 /// Shortest interval between pairs.
 const LEAST_INTERVAL: Duration = Duration::from_millis(40);
-/// Round-trip times that vary by less, as a standard deviation in seconds, show no queue.
+/// Changes of less, as a standard deviation in seconds, show no common queue.
 const LEAST_DEVIATION: f64 = 5e-4;
 /// Paths are not compared for this time, and [`WARM_UP_ROUNDS`] round trips, after both begin to
 /// send: slow starts that begin together look alike.
@@ -84,45 +88,66 @@ enum Stage {
     /// Not compared yet.
     WarmUp,
     /// Samples are taken.
-    Comparing { interval: Interval, moments: Option<Moments> },
+    Comparing(Comparison),
     /// Only this path carries new data.
     Resting { kept: PathId },
 }
 
-/// The sums of the round-trip times, in seconds, and their number in the current interval.
-#[derive(Clone, Copy, Debug, Default)]
-struct Interval {
-    sums: [f64; 2],
-    count: u32,
+/// Times of two paths, in seconds.
+type Times = [f64; 2];
+
+/// The samples of a comparison.
+#[derive(Clone, Copy, Debug)]
+struct Comparison {
+    /// The shortest round-trip times in the current interval.
+    least: Times,
+    /// Those of the interval before.
+    last: Option<Times>,
+    /// Sum of those of all intervals with a change.
+    total: Times,
+    changes: Moments,
 }
 
-/// Sums over pairs of samples, in seconds, less the first pair.
+impl Comparison {
+    const NEW: Self =
+        Self { least: [f64::INFINITY; 2], last: None, total: [0.0; 2], changes: Moments::NONE };
+
+    const fn add(&mut self, [a, b]: Times) {
+        self.least = [self.least[0].min(a), self.least[1].min(b)];
+    }
+
+    /// Ends an interval.
+    fn next_interval(&mut self) {
+        let least = std::mem::replace(&mut self.least, Self::NEW.least);
+        if let Some(last) = self.last.replace(least) {
+            self.total = [self.total[0] + least[0], self.total[1] + least[1]];
+            self.changes.add([least[0] - last[0], least[1] - last[1]]);
+        }
+    }
+
+    /// The mean of the shortest round-trip times.
+    fn means(&self) -> Times {
+        self.total.map(|sum| sum / f64::from(self.changes.count.max(1)))
+    }
+}
+
+/// Sums over pairs of samples, in seconds.
 #[derive(Clone, Copy, Debug)]
 struct Moments {
-    first: [f64; 2],
     count: u32,
-    sums: [f64; 2],
-    squares: [f64; 2],
+    sums: Times,
+    squares: Times,
     products: f64,
 }
 
 impl Moments {
-    const fn new(first: [f64; 2]) -> Self {
-        Self { first, count: 0, sums: [0.0; 2], squares: [0.0; 2], products: 0.0 }
-    }
+    const NONE: Self = Self { count: 0, sums: [0.0; 2], squares: [0.0; 2], products: 0.0 };
 
-    fn add(&mut self, sample: [f64; 2]) {
-        let [a, b] = [sample[0] - self.first[0], sample[1] - self.first[1]];
+    fn add(&mut self, [a, b]: Times) {
         self.count += 1;
         self.sums = [self.sums[0] + a, self.sums[1] + b];
         self.squares = [self.squares[0] + a * a, self.squares[1] + b * b];
         self.products += a * b;
-    }
-
-    /// The mean round-trip time of each path, in seconds.
-    fn means(&self) -> [f64; 2] {
-        let n = f64::from(self.count);
-        [self.first[0] + self.sums[0] / n, self.first[1] + self.sums[1] / n]
     }
 
     /// Whether both paths' delays change by the same queue.
@@ -172,33 +197,29 @@ impl Pair {
         let ([Some(a), Some(b)], true) = (rtts, busy) else {
             return self.warm_up(now, between);
         };
-        let Stage::Comparing { interval, moments } = &mut self.stage else {
-            self.stage = Stage::Comparing { interval: Interval::default(), moments: None };
+        let Stage::Comparing(comparison) = &mut self.stage else {
+            self.stage = Stage::Comparing(Comparison::NEW);
             self.at = now + between;
             return;
         };
-        interval.sums = [interval.sums[0] + a, interval.sums[1] + b];
-        interval.count += 1;
+        comparison.add([a, b]);
         if self.at > now {
             return;
         }
         self.at = now + between;
-        let Interval { sums, count } = std::mem::take(interval);
-        let means = sums.map(|sum| sum / f64::from(count));
-        let moments = moments.get_or_insert_with(|| Moments::new(means));
-        moments.add(means);
-        if moments.count < SAMPLES {
+        comparison.next_interval();
+        if comparison.changes.count < SAMPLES {
             return;
         }
-        let queued = views.iter().zip(moments.means()).all(|(v, mean)| {
+        let queued = views.iter().zip(comparison.means()).all(|(v, mean)| {
             let shortest = v.rtt_range.map(|range| range.min.as_secs_f64());
             shortest.is_some_and(|shortest| mean > (1.0 + QUEUED) * shortest)
         });
-        let same = queued && moments.are_same();
+        let same = queued && comparison.changes.are_same();
         let before = std::mem::replace(&mut self.looked_same, same);
         if !same || !before {
             self.doublings = if same { self.doublings } else { self.doublings.saturating_sub(1) };
-            self.stage = Stage::Comparing { interval: Interval::default(), moments: None };
+            self.stage = Stage::Comparing(Comparison::NEW);
             return;
         }
         let rate = |v: &PathView| v.delivery_rate.unwrap_or(0.0);
@@ -254,15 +275,24 @@ mod tests {
     use super::*;
     use crate::rng::{Rng, Seed};
 
-    /// Whether paths with these queues, in milliseconds, look as if they shared one.
-    fn same(queues: impl Fn(&mut Rng) -> [u64; 2]) -> bool {
+    /// Whether paths with these queues, in milliseconds, look as if they shared one. Packets wait
+    /// for up to `late` ms more at the host, those of both paths for the same time.
+    fn same_late(late: u64, mut queues: impl FnMut(&mut Rng) -> [u64; 2]) -> bool {
         let mut rng = Rng::new(&Seed::from_u64(3));
-        let mut moments = Moments::new([0.05, 0.09]);
-        for _ in 0..SAMPLES {
+        let mut comparison = Comparison::NEW;
+        for _ in 0..=SAMPLES {
             let [a, b] = queues(&mut rng).map(|ms| ms as f64 / 1e3);
-            moments.add([0.05 + a, 0.09 + b]);
+            for _ in 0..20 {
+                let late = rng.below(late + 1) as f64 / 1e3;
+                comparison.add([0.05 + a + late, 0.09 + b + late]);
+            }
+            comparison.next_interval();
         }
-        moments.are_same()
+        comparison.changes.are_same()
+    }
+
+    fn same(queues: impl FnMut(&mut Rng) -> [u64; 2]) -> bool {
+        same_late(0, queues)
     }
 
     #[test]
@@ -279,6 +309,22 @@ mod tests {
         // One of them is empty, or both are.
         assert!(!same(|rng| [rng.below(40), 0]));
         assert!(!same(|_| [0, 0]));
+    }
+
+    /// A host that is busy handles acknowledgements late, and those of both paths.
+    #[test]
+    fn delays_of_the_host_are_no_queue() {
+        assert!(!same_late(20, |rng| [rng.below(3), rng.below(3)]));
+    }
+
+    /// The windows of CUBIC over two separate links that began together.
+    #[test]
+    fn queues_that_fill_at_the_same_rate_are_two() {
+        let mut time = 0;
+        assert!(!same(|_| {
+            time += 1;
+            [10 + time, 12 + time]
+        }));
     }
 
     #[test]
