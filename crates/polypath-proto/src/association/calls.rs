@@ -386,8 +386,7 @@ impl Association {
 
     /// Restarts the sequence numbers of streams, of all if none is listed (RFC 6525 6.3.2,
     /// `SCTP_RESET_STREAMS`). Messages sent on them meanwhile wait.
-    /// [`Event::StreamsReset`](crate::Event::StreamsReset) reports
-    /// the result.
+    /// [`Event::StreamsReset`](crate::Event::StreamsReset) reports the result.
     ///
     /// # Errors
     ///

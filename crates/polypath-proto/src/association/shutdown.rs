@@ -17,8 +17,7 @@ impl Association {
     /// (RFC 9260 11.1.3, SHUTDOWN).
     ///
     /// [`Event::Closed`](crate::Event::Closed) reports the end. Before the association is
-    /// established, the shutdown waits
-    /// for that.
+    /// established, the shutdown waits for that.
     pub fn shutdown(&mut self, now: Time) {
         self.shutdown_requested = true;
         self.begin_shutdown(now);
