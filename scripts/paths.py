@@ -26,6 +26,7 @@ packets. A row that misses its target is marked with "!".
 | leaving a silent path | failover `suspect` | RFC 7829, RFC 9002 6.2 |
 | the path of a retransmission | retransmission `earliest` | Iyengar 2004, RFC 8985 6.2 |
 | the path of new data | scheduler `bottleneck-aware` over `delay-aware` | RFC 8382, Kuhn 2014 |
+| the path of SACKs | ack `alternating` | RFC 9260 6.4 |
 """
 
 PARTS = {
