@@ -76,7 +76,7 @@ impl Driver {
             let mut reads = 0;
             while self.receive_from(cx, index) {
                 reads += 1;
-                if reads == READS || self.receive.bytes() >= MANY {
+                if reads == READS || self.receive.suggest_more(MANY) {
                     more = true;
                     break;
                 }

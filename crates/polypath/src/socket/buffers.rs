@@ -56,9 +56,11 @@ impl ReceiveBuffers {
         self.filled.iter().flatten().map(|f| (f.end - f.start).div_ceil(f.stride)).sum()
     }
 
-    /// Bytes in all buffers.
-    pub(crate) fn bytes(&self) -> usize {
-        self.filled.iter().flatten().map(|f| f.end - f.start).sum()
+    /// Whether more datagrams have probably arrived than those in the buffers: every buffer is
+    /// filled, or they hold `many` bytes.
+    pub(crate) fn suggest_more(&self, many: usize) -> bool {
+        let bytes: usize = self.filled.iter().flatten().map(|f| f.end - f.start).sum();
+        bytes >= many || self.filled.iter().all(Option::is_some)
     }
 
     /// One item for each buffer: its addresses, ECN and datagrams.
