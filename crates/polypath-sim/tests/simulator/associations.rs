@@ -134,14 +134,14 @@ fn paths_that_share_a_link_share_its_rate() {
     let mut scenario = Scenario::new("shared").topology(TopologyName::SharedBottleneck);
     scenario.paths[2].edge = Some(LinkSpec::default().delay(Span::millis(5)));
     for name in ["primary", "alternate", "competitor"] {
-        scenario = scenario.association(over(&[name], Workload::bulk(Size(4_000_000))));
+        scenario = scenario.association(over(&[name], Workload::bulk(Size(20_000_000))));
     }
     let outcome = run(&scenario);
     assert!(outcome.associations.iter().all(|a| a.complete));
     let links: Vec<&str> = outcome.links.iter().map(|l| l.name.as_str()).collect();
     assert!(!links.contains(&"alternate/forward") && links.contains(&"competitor/back/last"));
     let last = outcome.associations.iter().filter_map(|a| a.forward.last_delivered);
-    let together = 12_000_000.0 * 8.0 / 1e6 / last.fold(0.0, f64::max);
+    let together = 60_000_000.0 * 8.0 / 1e6 / last.fold(0.0, f64::max);
     assert!((8.5..9.7).contains(&together), "{together} Mbit/s of 10");
     assert!(outcome.associations.iter().all(|a| rate(a) > 2.0));
     // The shorter edge links belong to the competitor alone.
