@@ -88,8 +88,8 @@ def compiled(tmp_path: Path, name: str) -> Path:
     """A program of statements about the socket API."""
     out = tmp_path / name
     source = ROOT / "tests" / f"{name}.c"
-    done = subprocess.run(["gcc", "-Wall", "-Werror", "-O2", "-o", out, source, "-lsctp", "-lpthread"], capture_output=True, text=True,
-                          check=False)
+    command = ["gcc", "-Wall", "-Werror", "-O2", "-o", out, source, "-lsctp", "-lpthread"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return out
 
