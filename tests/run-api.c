@@ -4,57 +4,16 @@
 
 #define _GNU_SOURCE
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/sctp.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* libsctp's functions; its header conflicts with linux/sctp.h on some systems. */
-int sctp_bindx(int, struct sockaddr *, int, int);
-int sctp_connectx(int, struct sockaddr *, int, sctp_assoc_t *);
-int sctp_getpaddrs(int, sctp_assoc_t, struct sockaddr **);
-int sctp_freepaddrs(struct sockaddr *);
-int sctp_getladdrs(int, sctp_assoc_t, struct sockaddr **);
-int sctp_freeladdrs(struct sockaddr *);
-int sctp_sendmsg(int, const void *, size_t, struct sockaddr *, socklen_t, uint32_t, uint32_t, uint16_t,
-                 uint32_t, uint32_t);
-int sctp_recvmsg(int, void *, size_t, struct sockaddr *, socklen_t *, struct sctp_sndrcvinfo *, int *);
-int sctp_opt_info(int, sctp_assoc_t, int, void *, socklen_t *);
-
-static int failures;
-
-static void check(const char *statement, int holds) {
-    if (!holds)
-        failures++;
-    printf("%s %s", holds ? "ok" : "failed", statement);
-    if (!holds)
-        printf(" (errno %d, %s)", errno, strerror(errno));
-    printf("\n");
-    fflush(stdout);
-}
-
-static struct sockaddr_in loopback(int port) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-}
+#include "run-common.h"
 
 static int sctp_socket(void) { return socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP); }
-
-static int wait_for(int fd, int events) {
-    struct pollfd one = {.fd = fd, .events = events};
-    return poll(&one, 1, 20000) == 1 ? one.revents : 0;
-}
 
 /* Options before the association, and errors of sockets that are not connected. */
 static void before(void) {

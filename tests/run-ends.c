@@ -3,40 +3,19 @@
 
 #define _GNU_SOURCE
 
-#include <arpa/inet.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/sctp.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-int sctp_bindx(int, struct sockaddr *, int, int);
-int sctp_recvmsg(int, void *, size_t, struct sockaddr *, socklen_t *, struct sctp_sndrcvinfo *, int *);
-
-static int failures;
-
-static void check(const char *statement, int holds) {
-    if (!holds)
-        failures++;
-    printf("%s %s", holds ? "ok" : "failed", statement);
-    if (!holds)
-        printf(" (errno %d, %s)", errno, strerror(errno));
-    printf("\n");
-    fflush(stdout);
-}
+#include "run-common.h"
 
 static struct sockaddr_in address(const char *ip, int port) {
     struct sockaddr_in it = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -45,11 +24,6 @@ static struct sockaddr_in address(const char *ip, int port) {
 }
 
 static int sctp_socket(void) { return socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP); }
-
-static int wait_for(int fd, int events) {
-    struct pollfd one = {.fd = fd, .events = events};
-    return poll(&one, 1, 20000) == 1 ? one.revents : 0;
-}
 
 static double now(void) {
     struct timespec at;

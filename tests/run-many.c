@@ -3,57 +3,19 @@
 
 #define _GNU_SOURCE
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/sctp.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-int sctp_peeloff(int, sctp_assoc_t);
-int sctp_connectx(int, struct sockaddr *, int, sctp_assoc_t *);
-int sctp_getpaddrs(int, sctp_assoc_t, struct sockaddr **);
-int sctp_freepaddrs(struct sockaddr *);
-int sctp_sendmsg(int, const void *, size_t, struct sockaddr *, socklen_t, uint32_t, uint32_t, uint16_t,
-                 uint32_t, uint32_t);
-int sctp_recvmsg(int, void *, size_t, struct sockaddr *, socklen_t *, struct sctp_sndrcvinfo *, int *);
-int sctp_opt_info(int, sctp_assoc_t, int, void *, socklen_t *);
-
-static int failures;
-
-static void check(const char *statement, int holds) {
-    if (!holds)
-        failures++;
-    printf("%s %s", holds ? "ok" : "failed", statement);
-    if (!holds)
-        printf(" (errno %d, %s)", errno, strerror(errno));
-    printf("\n");
-    fflush(stdout);
-}
-
-static struct sockaddr_in loopback(int port) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-}
+#include "run-common.h"
 
 static int many_socket(void) {
     int fd = socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP);
     struct timeval limit = {.tv_sec = 20};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     return fd;
-}
-
-static int wait_for(int fd, int events) {
-    struct pollfd one = {.fd = fd, .events = events};
-    return poll(&one, 1, 20000) == 1 ? one.revents : 0;
 }
 
 static char buffer[4096];

@@ -3,32 +3,10 @@
 
 #define _GNU_SOURCE
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <linux/sctp.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-int sctp_sendmsg(int, const void *, size_t, struct sockaddr *, socklen_t, uint32_t, uint32_t, uint16_t,
-                 uint32_t, uint32_t);
-int sctp_recvmsg(int, void *, size_t, struct sockaddr *, socklen_t *, struct sctp_sndrcvinfo *, int *);
-
-static int failures;
-
-static void check(const char *statement, int holds) {
-    if (!holds)
-        failures++;
-    printf("%s %s", holds ? "ok" : "failed", statement);
-    if (!holds)
-        printf(" (errno %d, %s)", errno, strerror(errno));
-    printf("\n");
-    fflush(stdout);
-}
+#include "run-common.h"
 
 static int sctp_socket(void) {
     int fd = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);

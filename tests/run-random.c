@@ -5,23 +5,17 @@
 
 #define _GNU_SOURCE
 
-#include <arpa/inet.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/sctp.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "run-common.h"
 
 enum { PAIRS = 6, STEPS = 1500, LARGEST = 60000, QUEUE = 4096 };
 

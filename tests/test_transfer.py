@@ -265,6 +265,21 @@ def test_a_disk_that_fills_up(processes, tmp_path, out, hosts):
 
 
 @pytest.mark.clock
+def test_many_senders_at_once(processes, tmp_path, out):
+    """None waits for another."""
+    make_file(tmp_path / "file", 100_000)
+    receiver, to = start_receiver(processes, out, "--forever", "--per-address", 1000)
+    count = 60
+    senders = [processes.polypath("send", tmp_path / "file", to, "--as", f"file-{number}", "--quiet")
+               for number in range(count)]
+    for sender in senders:
+        ended = sender.wait(60)
+        assert ended.code == 0, ended.err
+    assert len(list(out.iterdir())) == count
+    assert receiver.popen.poll() is None
+
+
+@pytest.mark.clock
 def test_a_thousand_senders(processes, tmp_path, out, clock):
     """None waits for another, although ten have stopped or died. They have twenty addresses, so that the default limit
     for one address suffices."""

@@ -327,18 +327,7 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
         *lock(&link.peer) = peer;
         Arc::new(link)
     });
-    let names = lock(&sock.names);
-    let accepted = Sock {
-        names: Mutex::new(Names {
-            addresses: names.addresses.clone(),
-            port: names.port,
-            bound: true,
-            ..Names::default()
-        }),
-        options: Mutex::new(*lock(&sock.options)),
-        ..Sock::new(sock.family, sock.kind, link, process)
-    };
-    drop(names);
+    let accepted = Sock::of_association(sock, link, process);
     let new = publish(program, accepted, flags)?;
     Ok((new, peer.map(|peer| address::format(peer, sock.family)).unwrap_or_default()))
 }

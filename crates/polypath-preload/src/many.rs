@@ -2,8 +2,8 @@
 
 use std::ffi::c_int;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use polypath::Endpoint;
@@ -163,18 +163,7 @@ pub(crate) fn peel_off(fd: c_int, sock: &Sock, id: i32, flags: c_int) -> Errno<c
         link.set_unread(unread);
         link.set_route(Some(new.clone()));
     }
-    let names = lock(&sock.names);
-    let peeled = Sock {
-        names: Mutex::new(Names {
-            addresses: names.addresses.clone(),
-            port: names.port,
-            bound: true,
-            ..Names::default()
-        }),
-        options: Mutex::new(*lock(&sock.options)),
-        ..Sock::new(sock.family, sock.kind, link.clone(), sock.process)
-    };
-    drop(names);
+    let peeled = Sock::of_association(sock, link.clone(), sock.process);
     engine()?.peeled(link, new);
     publish(program, peeled, flags)
 }

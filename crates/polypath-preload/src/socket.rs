@@ -94,6 +94,19 @@ impl Sock {
         }
     }
 
+    /// A socket for an association that `from` has accepted or gives away: with its local addresses
+    /// and its options.
+    pub(crate) fn of_association(from: &Self, link: Arc<Link>, process: u32) -> Self {
+        let names = lock(&from.names);
+        let (addresses, port) = (names.addresses.clone(), names.port);
+        drop(names);
+        Self {
+            names: Mutex::new(Names { addresses, port, bound: true, ..Names::default() }),
+            options: Mutex::new(*lock(&from.options)),
+            ..Self::new(from.family, from.kind, link, process)
+        }
+    }
+
     /// The link of an association; one-to-one sockets ignore the id.
     pub(crate) fn member(&self, id: i32) -> Errno<Arc<Link>> {
         match &self.many {

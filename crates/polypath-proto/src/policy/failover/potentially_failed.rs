@@ -188,8 +188,8 @@ mod tests {
         let policy = POTENTIALLY_FAILED.make(&crate::Config::rfc9260().setup());
         for bits in 0..8u8 {
             let [on_several_paths, timed_out, dormant] = [1, 2, 4].map(|bit| bits & bit != 0);
-            let told = policy.credits(Ambiguity { on_several_paths, timed_out, dormant });
-            assert_eq!(told, !on_several_paths, "{bits:b}");
+            let credited = policy.credits(Ambiguity { on_several_paths, timed_out, dormant });
+            assert_eq!(credited, !on_several_paths, "{bits:b}");
         }
     }
 
