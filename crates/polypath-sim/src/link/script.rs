@@ -131,6 +131,19 @@ impl LossScript {
     }
 }
 
+/// The bits of the kinds of packets with a chunk of each type: scripts count every packet.
+const BITS: [u16; 256] = {
+    let mut bits = [0; 256];
+    let mut chunk = 0;
+    while chunk < bits.len() {
+        if let Some(kind) = PacketKind::of_chunk(chunk as u8) {
+            bits[chunk] = kind.bit();
+        }
+        chunk += 1;
+    }
+    bits
+};
+
 /// Set of the kinds of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kinds(u16);
@@ -160,7 +173,7 @@ fn kinds_of(sctp: &[u8]) -> Kinds {
     let mut kinds = PacketKind::Any.bit();
     let mut rest = sctp.get(12..).unwrap_or_default();
     while let [chunk, _, high, low, ..] = *rest {
-        kinds |= PacketKind::of_chunk(chunk).map_or(0, PacketKind::bit);
+        kinds |= BITS[usize::from(chunk)];
         let length = usize::from(u16::from_be_bytes([high, low])).max(4);
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
     }

@@ -72,13 +72,13 @@ impl Background {
         events: &mut EventQueue<Event>,
     ) {
         let plan = &self.sources[source as usize].plan;
-        let link = &mut links[plan.way[hop as usize].index()];
-        let verdict = link.offer_background(now, plan.size);
+        let link = plan.way[hop as usize].index();
+        let verdict = links[link].offer_background(now, plan.size);
         if let Verdict::Deliver { arrival, duplicate } = verdict {
             let event = Event::Background { source, hop, ticket: arrival.ticket };
             for _ in 0..=u32::from(duplicate) {
                 self.waiting += 1;
-                events.schedule(arrival.at, event);
+                events.schedule_in(link, arrival.at, event);
             }
         }
     }
