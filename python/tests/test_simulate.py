@@ -248,6 +248,14 @@ def test_many_runs_end_when_they_are_told_to(lossy: Scenario) -> None:
     assert len(calls) == 3
 
 
+def test_damaged_packets_are_noticed(lossy: Scenario) -> None:
+    """Endpoints of an optimised build do not compute the checksums of intact packets again, only of the others."""
+    outcome = polypath.simulate(lossy.with_({"path.0.corrupt": "5 %"})).outcome
+    corrupted = sum(link["counts"]["corrupted"] for link in outcome["links"])
+    noticed = sum(endpoint["counts"]["bad_checksum"] for endpoint in outcome["endpoints"])
+    assert 0 < noticed <= corrupted
+
+
 def test_python_goes_on_during_a_run(lossy: Scenario) -> None:
     long = lossy.with_({"workload.size": "200 MB", "run.check_content": False})
     thread = threading.Thread(target=polypath.simulate, args=[long])

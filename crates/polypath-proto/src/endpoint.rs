@@ -19,7 +19,9 @@ use crate::shared::{EndpointConfig, Quoted, Remote, Shared, Unreachable};
 use crate::stats::EndpointStats;
 use crate::time::Time;
 use crate::transmit::{Ecn, FourTuple, Transmit};
-use crate::wire::{Cause, Checksum, Chunk, CommonHeader, Init, Packet, PacketError};
+use crate::wire::{Checksum, Chunk, CommonHeader, Init, Packet, PacketError};
+
+mod out_of_the_blue;
 
 #[derive(Debug)]
 struct Entry {
@@ -213,11 +215,31 @@ impl Endpoint {
 
     /// Processes a received datagram.
     pub fn handle_datagram(&mut self, now: Time, from: FourTuple, ecn: Ecn, datagram: &[u8]) {
+        self.handle_with(now, from, ecn, datagram, self.shared.config.checksum);
+    }
+
+    /// Processes a received datagram whose checksum need not be computed again: the lower layer has
+    /// verified it, as network cards with checksum offload do, or knows that the datagram has not
+    /// changed since it was sent. Debug builds verify it all the same.
+    pub fn handle_verified(&mut self, now: Time, from: FourTuple, ecn: Ecn, datagram: &[u8]) {
+        let configured = self.shared.config.checksum;
+        let checksum = if cfg!(debug_assertions) { configured } else { Checksum::Ignore };
+        self.handle_with(now, from, ecn, datagram, checksum);
+    }
+
+    fn handle_with(
+        &mut self,
+        now: Time,
+        from: FourTuple,
+        ecn: Ecn,
+        datagram: &[u8],
+        checksum: Checksum,
+    ) {
         self.stats.datagrams_received += 1;
         self.reindex();
         let packet = match self.without_checksum(datagram) {
             Some(packet) => packet,
-            None => match Packet::parse(datagram, self.shared.config.checksum) {
+            None => match Packet::parse(datagram, checksum) {
                 Ok(packet) => packet,
                 Err(PacketError::Checksum { .. }) => {
                     self.stats.bad_checksum += 1;
@@ -458,64 +480,6 @@ impl Endpoint {
         self.stats.established += 1;
         association.handle_packet(now, from, ecn, packet, done);
         self.insert(association);
-    }
-
-    /// A packet for no association of this endpoint (RFC 9260 8.4).
-    fn handle_out_of_the_blue(&mut self, from: FourTuple, packet: &Packet<'_>) {
-        self.stats.out_of_the_blue += 1;
-        let unicast = |ip: IpAddr| {
-            let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
-            !ip.is_multicast() && !ip.is_unspecified() && !broadcast
-        };
-        // (1)
-        if !unicast(from.remote.ip()) || from.local.ip().is_multicast() {
-            return;
-        }
-        let header = packet.header();
-        let reply_header = CommonHeader {
-            source_port: header.destination_port,
-            destination_port: header.source_port,
-            verification_tag: header.verification_tag,
-        };
-        // RFC 4895 6.3: the packet is processed as if it had no AUTH chunk.
-        let first = packet.chunks().find(|chunk| !matches!(chunk, Ok(Chunk::Auth(_))));
-        // RFC 9260 8.5.1 A: only an INIT has tag 0.
-        if header.verification_tag.0 == 0 && !matches!(first, Some(Ok(Chunk::Init(_)))) {
-            return;
-        }
-        // (2)
-        if packet.chunks().any(|c| matches!(c, Ok(Chunk::Abort(_)))) {
-            return;
-        }
-        let discarded = |c| match c {
-            // (6)
-            Ok(Chunk::ShutdownComplete(_)) => true,
-            // (7)
-            Ok(Chunk::CookieAck) => true,
-            Ok(Chunk::Error(error)) => {
-                error.causes.iter().any(|c| matches!(c, Ok(Cause::StaleCookie { .. })))
-            }
-            _ => false,
-        };
-        let packet = match first {
-            // (3) for a port without an endpoint: no listener.
-            Some(Ok(Chunk::Init(init))) if header.verification_tag.0 == 0 => {
-                if init.initiate_tag.0 == 0 {
-                    return;
-                }
-                let header = CommonHeader { verification_tag: init.initiate_tag, ..reply_header };
-                reply::abort_packet(header, false, &self.shared, |_| Ok(()))
-            }
-            Some(Err(_)) | None => return,
-            // (5)
-            Some(Ok(_)) if packet.chunks().any(|c| c == Ok(Chunk::ShutdownAck)) => {
-                reply::shutdown_complete_packet(reply_header, &self.shared)
-            }
-            Some(Ok(_)) if packet.chunks().any(discarded) => return,
-            // (8), also for an INIT with a tag other than 0.
-            Some(Ok(_)) => reply::abort_packet(reply_header, true, &self.shared, |_| Ok(())),
-        };
-        self.reply(from, packet);
     }
 
     fn reply(&mut self, four_tuple: FourTuple, packet: Vec<u8>) {
@@ -783,6 +747,10 @@ impl Endpoint {
         }
     }
 
+    /// Removes a closed association. Not inlined: its caller runs after every packet, and would
+    /// reserve stack for it.
+    #[cold]
+    #[inline(never)]
     fn remove(&mut self, id: AssociationId) {
         let Some(entry) = self.entries.remove(&id) else { return };
         debug_assert!(

@@ -333,7 +333,12 @@ impl<'w> Simulation<'w> {
         if let Some(stack) = stack {
             let four_tuple = FourTuple { local: received.destination, remote: received.source };
             let endpoint = &mut self.stacks[stack].endpoint;
-            endpoint.handle_datagram(self.now, four_tuple, received.ecn, received.bytes());
+            let (ecn, bytes) = (received.ecn, received.bytes());
+            if received.intact {
+                endpoint.handle_verified(self.now, four_tuple, ecn, bytes);
+            } else {
+                endpoint.handle_datagram(self.now, four_tuple, ecn, bytes);
+            }
         }
         self.network.packets.give_back(packet);
         stack.map_or(Ok(()), |stack| self.service(stack))
@@ -560,6 +565,7 @@ impl<'w> Simulation<'w> {
             packet.destination = transmit.destination;
             packet.ecn = transmit.ecn;
             packet.fragmentation = transmit.fragmentation;
+            packet.intact = true;
             packet.len = size;
             if let Some((association, path)) = transmit.path {
                 self.note_data(index, association, path);

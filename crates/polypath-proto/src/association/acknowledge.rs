@@ -45,7 +45,7 @@ impl Sender<'_> {
         }
         self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_add(size);
         self.grant_send_credit(path);
-        self.procedures.on_probe_refused(self, tsn);
+        self.model.procedures.on_probe_refused(self, tsn);
     }
 
     /// Processes a SHUTDOWN's cumulative TSN ack, which comes without gap ack blocks (RFC 9260
@@ -57,7 +57,7 @@ impl Sender<'_> {
             return;
         }
         self.sending.sack.cause = SackCause::default();
-        self.procedures.acknowledge(self, now, cumulative, None, None);
+        self.model.procedures.acknowledge(self, now, cumulative, None, None);
     }
 
     /// Processes the acknowledgements of a SACK, or, without one, of a SHUTDOWN: [`Sending::apply`]
@@ -72,7 +72,7 @@ impl Sender<'_> {
     ) {
         let was_done = self.sending.is_done();
         let dormant = self.paths.iter().all(|p| p.state() == PathState::Inactive);
-        let mut report = std::mem::take(&mut self.sending.sack.report);
+        let mut report = self.sending.sack.report.take().unwrap_or_default();
         let ack = Acknowledgement { cumulative, sack, packets };
         self.sending.apply(now, ack, self.paths, &mut report);
         self.stats.reneged += report.reneged.len() as u64;
@@ -108,7 +108,7 @@ impl Sender<'_> {
             self.recover_in_time(now, &report);
         }
         self.note_answers(now, &report);
-        self.sending.sack.report = report;
+        self.sending.sack.report = Some(report);
         self.tune_send_buffer();
         self.sending.report_room(self.events);
         self.sending.report_drained(was_done, self.events);

@@ -257,7 +257,9 @@ impl Association {
             self.sending.starved = true;
             return Err(SendError::WouldBlock);
         }
-        self.procedures.on_message(&mut self.side);
+        if let Some(side) = &mut self.side {
+            side.on_message();
+        }
         sender!(self).resume_paths(now);
         if self.sending.flight.bytes() == 0 {
             // After a pause the burst is counted from zero bytes in flight (RFC 9260 6.1 D).
@@ -326,16 +328,19 @@ impl Association {
     /// Takes the next message, or piece of one, of any stream (RFC 9260 11.1.7, RECEIVE).
     pub fn recv(&mut self, now: Time) -> Option<Received> {
         let received = self.receiving.recv()?;
-        Some(self.received(now, received))
+        self.note_received(now, &received);
+        Some(received)
     }
 
     /// Takes the next message, or piece of one, of this stream.
     pub(super) fn recv_from(&mut self, now: Time, stream: StreamId) -> Option<Received> {
         let received = self.receiving.recv_from(stream)?;
-        Some(self.received(now, received))
+        self.note_received(now, &received);
+        Some(received)
     }
 
-    fn received(&mut self, now: Time, received: Received) -> Received {
+    /// The application has taken a message, or a piece of one.
+    fn note_received(&mut self, now: Time, received: &Received) {
         self.receiving.after_reading();
         if self.receiving.has_news() {
             self.events.push_readable();
@@ -350,11 +355,12 @@ impl Association {
         self.stats.messages_received += u64::from(received.end);
         // RFC 9260 6.2: "an additional SACK chunk MAY be sent ... to update the a_rwnd".
         let chunk = largest_chunk(&self.receiving, &self.paths);
-        let wanted = self.procedures.updates_window(self.receiving.announced, chunk);
-        if wanted && self.state.may_receive_data() && self.receiving.should_update(chunk) {
+        if self.state.may_receive_data()
+            && self.receiving.should_update(chunk)
+            && self.model.procedures.updates_window(self.receiving.announced, chunk)
+        {
             self.receiving.ack.demand();
         }
-        received
     }
 
     /// Asks the peer to send to this local address (`SCTP_SET_PEER_PRIMARY_ADDR` of RFC 6458 8.3.6;

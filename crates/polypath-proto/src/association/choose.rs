@@ -1,6 +1,7 @@
 //! Chooses the data of the next packet: which chunks, on which path, and how many (RFC 9260 6.1).
 
 use super::Sender;
+use crate::constants::BurstRule;
 use crate::extension::Extension;
 use crate::ids::{PathId, Tsn};
 use crate::path::Path;
@@ -28,13 +29,14 @@ impl Sender<'_> {
         if self.sending.flight.has_lost() {
             return Some(Content::BundledRetransmissions);
         }
-        let turn = self.procedures.next_new_data(self, now).filter(|turn| turn.path == path)?;
+        let turn =
+            self.model.procedures.next_new_data(self, now).filter(|turn| turn.path == path)?;
         Some(Content::NewData(turn.ahead))
     }
 
     /// The path of the next packet with data, and its data; `None` if no data may be sent now.
     pub(super) fn next_data(&mut self, now: Time) -> Option<(PathId, Content)> {
-        self.procedures.before_sending(self, now);
+        self.model.procedures.before_sending(self, now);
         if let Some((path, tsn)) = self.next_tail_probe() {
             return Some((path, Content::Probe(tsn)));
         }
@@ -42,17 +44,17 @@ impl Sender<'_> {
         let lost = self.sending.flight.has_lost();
         if lost
             && self.new_data_precedes_lost()
-            && let Some(turn) = self.procedures.next_new_data(self, now)
+            && let Some(turn) = self.model.procedures.next_new_data(self, now)
         {
             return Some((turn.path, Content::NewData(turn.ahead)));
         }
-        if lost && let Some((path, tsn)) = self.procedures.next_retransmission(self, now) {
+        if lost && let Some((path, tsn)) = self.model.procedures.next_retransmission(self, now) {
             return Some((path, Content::Retransmission(tsn)));
         }
         // In CMT, a chunk that waits for its path's window does not block other paths.
         let concurrent = self.sending.is_concurrent();
         if (!lost || concurrent || !self.config.new_data_waits())
-            && let Some(turn) = self.procedures.next_new_data(self, now)
+            && let Some(turn) = self.model.procedures.next_new_data(self, now)
             && (concurrent || self.may_overtake(turn.path))
         {
             return Some((turn.path, Content::NewData(turn.ahead)));
@@ -186,7 +188,9 @@ impl Sender<'_> {
     /// Whether Max.Burst packets have been sent in response to the current event, if packets are
     /// counted.
     fn burst_is_full(&self) -> bool {
-        self.procedures.burst_is_full(self.config, self.sending)
+        self.model.rules.counts_bursts
+            && self.config.burst_rule() == BurstRule::PacketCount
+            && self.sending.burst.is_full(self.config.max_burst())
     }
 
     /// Begins a burst after an event that may release packets: it is counted from the bytes in

@@ -219,7 +219,9 @@ impl Association {
         self.receiving.ack.clear();
         self.outbox.clear();
         self.restart_paths(now);
-        self.side.stop();
+        if let Some(side) = &mut self.side {
+            side.stop();
+        }
         self.events.push(Event::Restarted);
         let Some(path) = self.take_addresses(now, cookie, from) else {
             // No local address is left that reaches the peer.
@@ -230,7 +232,7 @@ impl Association {
         self.push_cookie_ack(now, from);
         self.state = State::Established;
         let mut s = sender!(self);
-        s.procedures.start_path_management(&mut s, now, true);
+        s.model.procedures.start_path_management(&mut s, now, true);
         s.paths.start_mtu_searches(now);
         if self.shutdown_requested {
             self.begin_shutdown(now);

@@ -136,7 +136,7 @@ impl Receiver<'_> {
                 self.paths[path].stats.data_bytes_received += chunk.bytes as u64;
                 // RFC 9260 6.2: another chunk was dropped to make room, and "the receiver MUST
                 // immediately send back a SACK chunk".
-                seen.dropped |= self.receiving.take_reneged() && self.procedures.reports_reneging();
+                seen.dropped |= self.receiving.take_reneged() && self.model.rules.reports_reneging;
             }
             Outcome::Duplicate => {
                 self.stats.duplicates_received += 1;

@@ -31,7 +31,7 @@ impl Sender<'_> {
     /// A HEARTBEAT on this path has been requested.
     pub(super) fn note_heartbeat(&mut self, now: Time, path: PathId) {
         self.paths[path].heartbeat_sent(now);
-        self.procedures.on_heartbeat(self, now, path);
+        self.model.procedures.on_heartbeat(self, now, path);
     }
 
     /// The association is established: probe unconfirmed paths at once, and start the timers of the
@@ -47,7 +47,7 @@ impl Sender<'_> {
                 self.paths[path].schedule_heartbeat(Some(now));
             } else if path == self.paths.current() && self.paths[path].state() == PathState::Active
             {
-                self.procedures.schedule_heartbeat(self, now, path);
+                self.model.procedures.schedule_heartbeat(self, now, path);
             } else if confirmation != PathConfirmation::Off {
                 // RFC 9260 5.4 would treat a path as confirmed if the application of the opening
                 // side passed its address. This stack probes it like any other, so that its RTT is
@@ -87,7 +87,7 @@ impl Sender<'_> {
         };
         if self.paths.awaited && !self.paths.iter().any(waits) {
             self.paths.awaited = false;
-            self.procedures.on_paths_confirmed(self, now);
+            self.model.procedures.on_paths_confirmed(self, now);
         }
     }
 
@@ -117,7 +117,7 @@ impl Sender<'_> {
         if self.paths.awaited || self.paths.probes_after_period(path, idle) {
             self.send_heartbeat(now, path);
         }
-        self.procedures.schedule_heartbeat(self, now, path);
+        self.model.procedures.schedule_heartbeat(self, now, path);
         if idle {
             self.sending.give_back();
         }
@@ -169,7 +169,7 @@ impl Sender<'_> {
         let most = self.config.hb_max_burst() as usize;
         if sent.len() + before < most {
             self.send_heartbeat(now, path);
-            return self.procedures.schedule_heartbeat(self, now, path);
+            return self.model.procedures.schedule_heartbeat(self, now, path);
         }
         // Wait until enough of the earlier probes are older than the RTO.
         let too_many = sent.len() + before - most;
@@ -179,7 +179,7 @@ impl Sender<'_> {
 
     /// Measures the bandwidth of a newly confirmed path before it is needed.
     pub(super) fn measure_bandwidth(&mut self, now: Time, path: PathId) {
-        let needed = self.procedures.verifies_addresses()
+        let needed = self.model.rules.verifies_addresses
             && self.config.retransmission().needs.pair_bandwidth;
         if needed && self.paths[path].is_pair_due(now) {
             self.send_heartbeat(now, path);
@@ -189,7 +189,7 @@ impl Sender<'_> {
     /// A packet has arrived from an address that is not confirmed yet: replies must wait until it
     /// is (RFC 9260 5.4). Probes the path, even if its probes have been exhausted.
     pub(super) fn verify_source(&mut self, now: Time, path: PathId) {
-        let verifies = self.procedures.verifies_addresses();
+        let verifies = self.model.rules.verifies_addresses;
         if !verifies || !self.phase.may_send_data || self.paths.is_unannounced(path, self.shared) {
             return;
         }
@@ -216,7 +216,7 @@ impl Sender<'_> {
     /// Sends the COOKIE ACK to the source of the COOKIE ECHO. RFC 9260 5.4: to an UNCONFIRMED
     /// address, "it MUST be bundled with a HEARTBEAT chunk including a nonce".
     pub(super) fn acknowledge_cookie(&mut self, now: Time, path: PathId) {
-        let verifies = self.procedures.verifies_addresses() && !self.paths.is_confirmed(path);
+        let verifies = self.model.rules.verifies_addresses && !self.paths.is_confirmed(path);
         if verifies {
             self.paths[path].heartbeat_sent(now);
         }
@@ -229,7 +229,7 @@ impl Sender<'_> {
     pub(super) fn probe_after_timeout(&mut self, now: Time, path: PathId) {
         // A HEARTBEAT due at this instant counts as lost, although another follows.
         if self.paths[path].heartbeat_deadline().is_some_and(|t| t <= now) {
-            self.procedures.handle_heartbeat_timeout(self, now, path);
+            self.model.procedures.handle_heartbeat_timeout(self, now, path);
         }
         let asked = self.paths.probes_after_timeout(path) || self.probes_at_once(path);
         if self.is_over() || !asked {
@@ -255,7 +255,7 @@ impl Sender<'_> {
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
         self.note_heartbeat(now, path);
         let paired = self.config.retransmission().needs.pair_bandwidth
-            && self.procedures.may_pair_heartbeats(self.paths, now, path);
+            && self.model.procedures.may_pair_heartbeats(self.paths, now, path);
         if paired {
             self.paths[path].pair_sent(now);
             self.outbox.push(path, Control::PairedHeartbeat { second: false });
@@ -299,7 +299,7 @@ impl Sender<'_> {
             self.restart_window(path);
         }
         self.note_proof(now, path);
-        self.procedures.on_heartbeat_answered(self, now, path, was);
+        self.model.procedures.on_heartbeat_answered(self, now, path, was);
         self.end_confirmation(now);
     }
 

@@ -12,7 +12,7 @@ use crate::ids::PathId;
 impl Sender<'_> {
     /// Called when a packet is begun.
     pub(super) fn note_alone(&mut self) {
-        let asks = self.procedures.asks_for_sacks();
+        let asks = self.model.rules.asks_for_sacks;
         self.sending.alone = asks && self.sending.flight.bytes() == 0;
     }
 
@@ -23,7 +23,7 @@ impl Sender<'_> {
         let waits = !self.sending.is_idle();
         if !waits && self.phase.shutdown_pending {
             // RFC 9260 9.2: SHUTDOWN waits for the acknowledgement.
-            return self.procedures.asks_for_sacks();
+            return self.model.rules.asks_for_sacks;
         }
         if !self.sending.alone {
             return false;

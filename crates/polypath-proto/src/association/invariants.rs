@@ -64,7 +64,7 @@ impl Association {
                     lost[i]
                 ));
             }
-            let allowed = !self.procedures.stops_t3_without_flight();
+            let allowed = !self.model.rules.stops_t3_without_flight;
             let in_flight = p.chunks_in_flight() > 0;
             if p.t3().is_some() != in_flight && (in_flight || !allowed) {
                 return Err(format!(
@@ -90,7 +90,7 @@ impl Association {
             return Err("data waits, but no timer runs".into());
         }
         // Without a confirmed path, probes or an ASCONF must confirm one or end the association.
-        let alone = self.procedures.verifies_addresses() && !self.paths.any_may_carry();
+        let alone = self.model.rules.verifies_addresses && !self.paths.any_may_carry();
         let asks = |p: &Path| p.heartbeat_due().is_some() || p.heartbeat_deadline().is_some();
         let waits = self.addresses.as_ref().is_some_and(|a| a.next_timeout().is_some())
             || self.paths.iter().any(asks);
@@ -116,7 +116,7 @@ impl Association {
             || sender.next_new_size(self.sending.largest_payload).is_some();
         let confirmed = self.paths.any_may_carry() && !self.paths.awaited;
         let settled = self.sending.burst.is_over() && self.outbox.is_empty();
-        let strict = self.procedures.stops_t3_without_flight();
+        let strict = self.model.rules.stops_t3_without_flight;
         let may_send = self.state.may_send_data() && confirmed && strict;
         let held = self.paths.iter().any(Path::awaits_release);
         let probe = matches!(sender.probe, WindowProbe::At(_));

@@ -45,7 +45,7 @@ macro_rules! sender {
             now: $a.now,
             config: &$a.config,
             shared: &$a.shared,
-            procedures: $a.procedures,
+            model: $a.model,
             side: &mut $a.side,
             agreed: $a.handshake.extensions,
             phase: $a.state.phase(),
@@ -63,7 +63,7 @@ macro_rules! sender {
 macro_rules! receiver {
     ($a:expr) => {
         $crate::association::Receiver {
-            procedures: $a.procedures,
+            model: $a.model,
             agreed: $a.handshake.extensions,
             may_receive_data: $a.state.may_receive_data(),
             synchronised: $a.state.is_synchronised(),
@@ -120,8 +120,8 @@ mod write;
 pub(crate) use auth::authenticates_cookie;
 use ecn::Marks;
 pub use invariants::Budget;
+use procedures::Side;
 pub(crate) use procedures::{SENDERS, SenderModel};
-use procedures::{SenderProcedures, Side};
 use reconfig::Reconfig;
 pub use reconfig::{AcceptedRequests, StreamReset};
 use state::{CookieWait, State};
@@ -147,8 +147,8 @@ pub struct Association {
     auth: auth::Keys,
     addresses: Option<Box<addresses::Addresses>>,
     marks: Marks,
-    procedures: &'static dyn SenderProcedures,
-    side: Box<dyn Side>,
+    model: &'static SenderModel,
+    side: Option<Box<dyn Side>>,
 }
 
 impl Association {
@@ -168,9 +168,9 @@ impl Association {
             preservative: None,
             stale: 0,
         };
-        let procedures = config.procedures().sender().procedures;
+        let model = config.procedures().sender();
         let mut sending = Sending::new(tags.1, &config, &shared.pool);
-        sending.flight.count_padding(procedures.counts_padding());
+        sending.flight.count_padding(model.rules.counts_padding);
         let key = secret.next_bytes();
         Self {
             id,
@@ -189,8 +189,8 @@ impl Association {
             auth: auth::Keys::new(shared.config.auth_keys.clone()),
             addresses: None,
             marks: Marks::default(),
-            procedures,
-            side: procedures.side(),
+            model,
+            side: model.procedures.side(),
             shared,
             config,
         }
@@ -350,10 +350,10 @@ struct Sender<'a> {
     now: Time,
     config: &'a Config,
     shared: &'a Shared,
-    procedures: &'static dyn SenderProcedures,
-    /// What `procedures` remember.
+    model: &'static SenderModel,
+    /// What its procedures remember.
     #[allow(dead_code, reason = "the procedures of RFC 9260 need no tables of their own")]
-    side: &'a mut Box<dyn Side>,
+    side: &'a mut Option<Box<dyn Side>>,
     /// Extensions that both sides offered.
     agreed: Extensions,
     phase: Phase,
@@ -383,7 +383,7 @@ type Violation = &'static str;
 /// The receiving half of an association, borrowed for one packet. Of the sending half it has
 /// nothing.
 struct Receiver<'a> {
-    procedures: &'static dyn SenderProcedures,
+    model: &'static SenderModel,
     /// Extensions that both sides offered.
     agreed: Extensions,
     /// DATA is accepted (RFC 9260 6).

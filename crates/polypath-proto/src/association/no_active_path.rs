@@ -22,7 +22,7 @@ impl Sender<'_> {
             // Data probes the path now.
             p.cancel_heartbeat();
             p.send_credit = self.sending.flight.has_lost();
-            self.procedures.on_path_taken_back(self, path);
+            self.model.procedures.on_path_taken_back(self, path);
             self.paths.set_state(now, path, PathState::Active, self.events);
         }
         Some(decision)

@@ -172,7 +172,7 @@ impl Sender<'_> {
             self.paths[path].clear_errors();
             self.paths.set_state(now, path, PathState::Active, self.events);
             if self.phase.synchronised {
-                self.procedures.schedule_heartbeat(self, now, path);
+                self.model.procedures.schedule_heartbeat(self, now, path);
                 self.paths.verify_next(now);
                 self.measure_bandwidth(now, path);
             }
@@ -188,7 +188,7 @@ impl Sender<'_> {
         if self.paths[path].state() == PathState::Removed {
             return self.count_association_error();
         }
-        let of_association = self.procedures.counts_for_association(self.paths, path, error);
+        let of_association = self.model.procedures.counts_for_association(self.paths, path, error);
         self.count_path_error(now, path, error, of_association);
     }
 
@@ -234,7 +234,7 @@ impl Sender<'_> {
     /// The path for a packet meant for `path`: another one if that is removed or must not be used.
     /// `None` if there is no usable path.
     pub(super) fn redirected(&self, path: PathId) -> Option<PathId> {
-        self.paths.redirected(path, self.shared, self.procedures.verifies_addresses())
+        self.paths.redirected(path, self.shared, self.model.rules.verifies_addresses)
     }
 
     /// The path for a retransmission.

@@ -48,7 +48,9 @@ impl Association {
             self.stats.dropped += u64::from(!taken);
             return;
         };
-        self.procedures.on_packet(&mut self.side, &mut self.receiving.ack, path);
+        if let Some(side) = &mut self.side {
+            side.on_packet(&mut self.receiving.ack, path);
+        }
         self.sending.burst.begin(self.config.burst_rule(), &self.paths);
         // A packet to an address that is being removed does not update the path (RFC 5061 5.3 F6).
         if !self.paths.is_unannounced(path, &self.shared) && self.stays(from.local.ip()) {
@@ -292,7 +294,9 @@ impl Association {
         let origin = self.handshake.local_tag.0;
         let known = self.sending.note_cause(self.handshake.extensions, (now, origin), sack, echo);
         self.stats.bad_echoes += u64::from(!known);
-        self.procedures.on_sack(&mut self.side);
+        if let Some(side) = &mut self.side {
+            side.on_sack();
+        }
         let cumulative = sack.cumulative_tsn_ack;
         // RFC 9260 6.2.1 (D i): "If Cumulative TSN Ack is less than the Cumulative TSN Ack Point,
         // then drop the SACK chunk": it is late.
@@ -317,8 +321,8 @@ impl Association {
         s.resume_paths(now);
         let counted = s.has(Extension::PacketCount);
         let packets = counted.then(|| sack.packets());
-        s.procedures.acknowledge(&mut s, now, cumulative, Some(sack), packets);
-        s.procedures.set_window(&mut s, sack.a_rwnd);
+        s.model.procedures.acknowledge(&mut s, now, cumulative, Some(sack), packets);
+        s.model.procedures.set_window(&mut s, sack.a_rwnd);
         s.sending.last_sack = Some(now);
         s.paths[path].sack_arrived(now);
         if s.acknowledges_suspect(path) {

@@ -92,7 +92,9 @@ impl Association {
     fn send_shutdown_ack(&mut self, now: Time, path: PathId) {
         // All data has been delivered in both directions: the state of the paths no longer matters.
         self.paths.stop_timers();
-        self.side.stop();
+        if let Some(side) = &mut self.side {
+            side.stop();
+        }
         let t2 = now + self.paths[path].rto();
         // RFC 9260 9.2: "The sender of the SHUTDOWN chunk" has the guard timer; in this state, only
         // if both sides have sent one. Association.Max.Retrans alone limits the number of SHUTDOWN

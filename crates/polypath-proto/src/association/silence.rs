@@ -34,9 +34,11 @@ impl Sender<'_> {
 
     /// Whether the last SACK acknowledged data of this path that was given up for its silence.
     pub(super) fn acknowledges_suspect(&self, path: PathId) -> bool {
-        let report = &self.sending.sack.report.paths;
+        let report = self.sending.sack.report.as_ref();
         self.paths[path].silence.suspect.is_some()
-            && report.get(path.index()).is_some_and(|t| t.evidence.kinds().any(|(_, up)| up))
+            && report
+                .and_then(|r| r.paths.get(path.index()))
+                .is_some_and(|t| t.evidence.kinds().any(|(_, up)| up))
     }
 
     /// Sets the instant at which the path is silent for too long, unless it answers before.

@@ -134,7 +134,7 @@ impl Association {
         self.paths.clear_association_errors();
         self.events.push_always(Event::Established { inbound });
         let mut s = sender!(self);
-        s.procedures.start_path_management(&mut s, now, inbound);
+        s.model.procedures.start_path_management(&mut s, now, inbound);
         s.paths.start_mtu_searches(now);
         self.take_shared(now);
         if self.shutdown_requested {

@@ -38,7 +38,7 @@ impl Sender<'_> {
                 self.handle_t3(now, path);
             }
             if self.paths[path].heartbeat_deadline().is_some_and(|t| t <= now) && !self.is_over() {
-                self.procedures.handle_heartbeat_timeout(self, now, path);
+                self.model.procedures.handle_heartbeat_timeout(self, now, path);
             }
             if self.paths[path].heartbeat_due().is_some_and(|t| t <= now) && !self.is_over() {
                 idle |= self.handle_heartbeat_timer(now, path);

@@ -19,7 +19,7 @@ impl Association {
             self.state.next_timeout(),
             self.receiving.ack.deadline(),
             probe,
-            self.side.next_timeout(),
+            self.side.as_ref().and_then(|side| side.next_timeout()),
             self.reconfig.as_ref().and_then(|r| r.next_timeout()),
             self.addresses.as_ref().and_then(|a| a.next_timeout()),
             self.sending.next_abandonment(self.handshake.extensions).filter(|_| may_send),
@@ -42,7 +42,7 @@ impl Association {
         s.resume_paths(now);
         if self.receiving.ack.deadline().is_some_and(|t| t <= now) {
             self.receiving.ack.demand();
-            self.procedures.on_sack_timeout(&self.sending, &mut self.receiving.ack);
+            self.model.procedures.on_sack_timeout(&self.sending, &mut self.receiving.ack);
         }
         if matches!(self.sending.probe, WindowProbe::At(at) if at <= now) {
             self.sending.probe = WindowProbe::Allowed;
@@ -63,7 +63,7 @@ impl Association {
             return;
         }
         let mut s = sender!(self);
-        let idle = s.procedures.handle_path_timers(&mut s, now);
+        let idle = s.model.procedures.handle_path_timers(&mut s, now);
         self.end_if_unreachable();
         self.advance_shutdown(now);
         if idle {

@@ -23,8 +23,8 @@ use crate::wire::{
     PacketWriter, ReconfigParameters, chunk_type, seal,
 };
 
-/// The next packet, as it was chosen.
-#[derive(Clone, Copy, Debug)]
+/// The next packet, as it was chosen. Passed by reference: copying it in pieces costs time.
+#[derive(Debug)]
 struct NextPacket {
     path: PathId,
     kind: Kind,
@@ -66,14 +66,15 @@ impl Association {
         }
         let (mut probes, mut ecn);
         let (path, segment) = loop {
-            let Some(packet) = self.next_packet(now) else {
+            let next = self.next_packet(now);
+            let Some(packet) = &next else {
                 self.sending.burst.end();
                 if self.sending.is_concurrent() {
                     self.paths.clear_send_credit();
                     self.sending.scheduler.turn_over();
                 }
                 let mut s = sender!(self);
-                s.procedures.on_burst_over(&mut s);
+                s.model.procedures.on_burst_over(&mut s);
                 s.note_blocking(now);
                 s.pause_paths(now);
                 if s.phase.may_send_data {
@@ -102,7 +103,8 @@ impl Association {
         // Append datagrams of the same size, for segmentation offload.
         let large = segment > self.paths[path].max_packet();
         while !probes && !large && segments < MAX_SEGMENTS && buf.len() - size >= segment {
-            let Some(next) = self.next_packet(now) else { break };
+            let next = self.next_packet(now);
+            let Some(next) = &next else { break };
             let fresh = matches!(next.kind, Kind::Data(Content::NewData(_)));
             let again = matches!(next.kind, Kind::Data(Content::Retransmission(_)));
             if next.path != path || !(fresh || again) {
@@ -214,20 +216,18 @@ impl Association {
 
     /// The path for the SACK.
     fn ack_path(&self) -> PathId {
-        ack_path(&self.receiving, &self.paths, self.procedures.verifies_addresses())
+        ack_path(&self.receiving, &self.paths, self.model.rules.verifies_addresses)
     }
 
     /// Whether SACKs and DATA may be sent on the path.
     fn may_answer(&self, path: PathId) -> bool {
-        self.paths.may_answer(path, self.procedures.verifies_addresses())
+        self.paths.may_answer(path, self.model.rules.verifies_addresses)
     }
 
     /// Whether the chunk must not be sent to the path's address, which has yet to be confirmed (RFC
     /// 9260 5.4).
     fn is_forbidden(&self, path: PathId, control: &Control) -> bool {
-        !control.verifies()
-            && self.procedures.verifies_addresses()
-            && !self.paths.is_confirmed(path)
+        !control.verifies() && self.model.rules.verifies_addresses && !self.paths.is_confirmed(path)
     }
 
     /// Whether the peer has yet to acknowledge the path's local address.
@@ -237,7 +237,7 @@ impl Association {
 
     /// The path for a packet meant for `path`; `None` if there is no usable path.
     pub(super) fn redirected(&self, path: PathId) -> Option<PathId> {
-        self.paths.redirected(path, &self.shared, self.procedures.verifies_addresses())
+        self.paths.redirected(path, &self.shared, self.model.rules.verifies_addresses)
     }
 
     /// Bytes to keep free for an AUTH chunk in the next packet; `alone` if the packet is sent for
@@ -285,7 +285,7 @@ impl Association {
 
     /// Writes a packet, and records it for the burst and, if that needs it, for the congestion
     /// controller; returns the packet's length.
-    fn write_and_record(&mut self, now: Time, packet: NextPacket, buf: &mut [u8]) -> usize {
+    fn write_and_record(&mut self, now: Time, packet: &NextPacket, buf: &mut [u8]) -> usize {
         let before = self.paths[packet.path].in_flight();
         let written = self.write_packet(now, packet, buf);
         if let Kind::Data(Content::Retransmission(_) | Content::NewData(_)) = packet.kind {
@@ -298,8 +298,8 @@ impl Association {
     }
 
     /// Writes a packet; returns its length.
-    fn write_packet(&mut self, now: Time, packet: NextPacket, buf: &mut [u8]) -> usize {
-        let NextPacket { path, kind, .. } = packet;
+    fn write_packet(&mut self, now: Time, packet: &NextPacket, buf: &mut [u8]) -> usize {
+        let &NextPacket { path, kind, .. } = packet;
         let verification_tag = match self.outbox.front() {
             Some((_, Control::Init)) => VerificationTag(0),
             _ => self.handshake.peer_tag,
@@ -313,7 +313,7 @@ impl Association {
         let room = self.auth_room(kind == Kind::Control);
         let limit = (buf.len() & !3).saturating_sub(room);
         let mut w = PacketWriter::new(&mut buf[..limit], header);
-        let bundles = self.procedures.bundles();
+        let bundles = self.model.rules.bundles;
         let mut answered = false;
         let early = self.sends_with_cookie(path);
         if !self.outbox.is_empty() && (bundles || kind == Kind::Control) {
@@ -420,7 +420,7 @@ impl Association {
                 Some(Control::Heartbeat | Control::PairedHeartbeat { second: false })
             ) {
                 let mut s = sender!(self);
-                s.procedures.on_heartbeat_written(&mut s, path);
+                s.model.procedures.on_heartbeat_written(&mut s, path);
             }
             // A chunk that does not even fit an empty packet is dropped.
             self.outbox.pop();

@@ -27,7 +27,7 @@ impl Sender<'_> {
             }
             Content::NewData(ahead) => self.write_new_data(now, path, (ahead, false), w),
             Content::Retransmission(_) | Content::BundledRetransmissions => {
-                self.procedures.write_retransmissions(self, now, path, content, w);
+                self.model.procedures.write_retransmissions(self, now, path, content, w);
             }
         }
     }
@@ -191,7 +191,7 @@ impl Sender<'_> {
             written = true;
         }
         if written {
-            self.procedures.on_new_data_written(self, now, path);
+            self.model.procedures.on_new_data_written(self, now, path);
         }
     }
 
@@ -231,7 +231,7 @@ impl Sender<'_> {
             p.start_rtt_probe(now, tsn);
         }
         // RFC 9260 6.3.2 (R1).
-        self.procedures.on_chunk_sent(self, now, path, tsn, transmissions);
+        self.model.procedures.on_chunk_sent(self, now, path, tsn, transmissions);
         self.note_sent(now, path, tsn, transmissions);
         self.watch_sent(now, path);
     }

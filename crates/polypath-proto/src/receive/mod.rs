@@ -398,20 +398,26 @@ impl Receiving {
     }
 
     /// Accounts for a chunk that passed reassembly, and queues the message that it completes.
-    fn take(&mut self, tsn: Tsn, size: usize, joined: Result<Joined, FragmentError>) -> Outcome {
-        match joined {
+    fn take(
+        &mut self,
+        tsn: Tsn,
+        size: usize,
+        mut joined: Result<Joined, FragmentError>,
+    ) -> Outcome {
+        // Match by reference: the piece has just been written, and to copy it at once costs time.
+        match &mut joined {
             Err(FragmentError) => {
                 return Outcome::Violation("fragments of a message contradict each other");
             }
             Ok(Joined::Waits) => self.buffered += size,
             Ok(Joined::Useless) => {}
-            Ok(Joined::Completes(mut piece)) => {
+            Ok(Joined::Completes(piece)) => {
                 let held = charge(piece.payload.len(), piece.chunks);
-                if piece.block.is_some() && self.streams.comes_early(&piece) {
-                    self.reassembly.copy_out(&mut piece);
+                if piece.block.is_some() && self.streams.comes_early(piece) {
+                    self.reassembly.copy_out(piece);
                 }
                 let above_gap = piece.places.0 > self.tsns.place() + 1;
-                if let Err(piece) = self.streams.insert(piece, above_gap) {
+                if let Err(piece) = self.streams.insert(std::mem::take(piece), above_gap) {
                     self.reassembly.release(&piece);
                     // Its earlier fragments were charged; this chunk was not.
                     self.buffered -= held - size;

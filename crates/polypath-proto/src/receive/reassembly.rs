@@ -41,7 +41,7 @@ pub(super) const fn payload(len: usize) -> usize {
 }
 
 /// A message, or a piece of one, that left reassembly.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) stream: StreamId,
     /// Its SSN or MID; meaningless for an unordered message in DATA chunks.

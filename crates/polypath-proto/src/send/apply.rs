@@ -90,7 +90,7 @@ impl Sending {
                 report.highest_cumulatively = Some(tsn);
                 let t = &mut report.paths[chunk.path.index()];
                 t.earliest |= fate == Fate::InFlight;
-                report.acked.push(newly_acked(now, paths, t, (tsn, &chunk), fate, false));
+                report.acked.push(newly_acked(now, paths, t, (tsn, chunk), fate, false));
             }
         });
     }

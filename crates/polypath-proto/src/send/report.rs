@@ -113,32 +113,44 @@ impl SackReport {
 
     /// Clears it for a SACK to an association with these bytes in flight on its paths.
     pub(super) fn begin(&mut self, now: Time, in_flight: impl Iterator<Item = u32>) {
-        let mut paths = std::mem::take(&mut self.paths);
+        let Self {
+            now: at,
+            cumulative,
+            advanced,
+            selective,
+            highest_cumulatively,
+            highest_by_gaps,
+            highest_acked,
+            fast_retransmitted,
+            packets,
+            paths,
+            newly_acked_on,
+            acked,
+            reneged,
+            duplicates,
+            cause,
+        } = self;
+        *at = now;
+        (*cumulative, *highest_acked) = (Tsn(0), Tsn(0));
+        (*advanced, *selective, *fast_retransmitted) = (false, false, false);
+        (*highest_cumulatively, *highest_by_gaps, *packets) = (None, None, None);
+        *cause = SackCause::default();
         paths.clear();
         paths.extend(
             in_flight.map(|in_flight_before| PathReport { in_flight_before, ..Default::default() }),
         );
-        let mut empty = Self {
-            now,
-            paths,
-            newly_acked_on: std::mem::take(&mut self.newly_acked_on),
-            acked: std::mem::take(&mut self.acked),
-            reneged: std::mem::take(&mut self.reneged),
-            duplicates: std::mem::take(&mut self.duplicates),
-            ..Self::default()
-        };
-        empty.newly_acked_on.clear();
-        empty.acked.clear();
-        empty.reneged.clear();
-        empty.duplicates.clear();
-        *self = empty;
+        newly_acked_on.clear();
+        acked.clear();
+        reneged.clear();
+        duplicates.clear();
     }
 }
 
 /// Memory for what one SACK reports, reused for the next.
 #[derive(Debug, Default)]
 pub(crate) struct SackMemory {
-    pub(crate) report: SackReport,
+    /// `None` while a SACK is processed.
+    pub(crate) report: Option<Box<SackReport>>,
     pub(crate) missing: Vec<(Tsn, PathId, u32)>,
     pub(crate) cause: SackCause,
     pub(crate) samples: Vec<(PathId, Duration)>,

@@ -1,5 +1,7 @@
 //! Out of the blue packets and verification tags (RFC 9260 8.4, 8.5).
 
+use std::net::SocketAddr;
+
 use crate::common::*;
 use polypath_proto::wire::PacketWriter;
 use polypath_proto::*;
@@ -198,6 +200,24 @@ fn damaged_packets_are_counted_and_dropped() {
     assert!(hand.raw(&mut net, &packet[..13]).is_empty());
     let stats = net.hosts[1].endpoint.stats();
     assert_eq!((stats.bad_checksum, stats.malformed, stats.out_of_the_blue), (2, 2, 0));
+}
+
+/// The checksum of a packet that the lower layer has verified is not computed again, except in
+/// debug builds; its length is checked all the same.
+#[test]
+fn verified_packets_are_checked_in_debug_builds_only() {
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(1);
+    let mut packet = hand.packet(TAG, &data);
+    packet[8] ^= 1;
+    let local = SocketAddr::new(net.hosts[1].endpoint.config().addresses[0], 0);
+    let from = FourTuple { local, remote: SocketAddr::new(hand.ip, 0) };
+    let endpoint = &mut net.hosts[1].endpoint;
+    endpoint.handle_verified(net.now, from, Ecn::NotEct, &packet);
+    endpoint.handle_verified(net.now, from, Ecn::NotEct, &packet[..13]);
+    let (checked, stats) = (u64::from(cfg!(debug_assertions)), endpoint.stats());
+    assert_eq!((stats.bad_checksum, stats.out_of_the_blue), (checked, 1 - checked));
+    assert_eq!(stats.malformed, 1);
 }
 
 /// RFC 9260 8.5: "If the received Verification Tag ... does not match the receiver's own tag value,

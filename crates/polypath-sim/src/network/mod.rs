@@ -184,12 +184,14 @@ impl<'w> Network<'w> {
                 if let Some(bit) = arrival.inverted_bit {
                     self.packets.get_mut(id).invert_bit(bit);
                 }
-                self.events.schedule(at, Event::Arrival { link: on, packet: id, ticket });
+                let event = Event::Arrival { link: on, packet: id, ticket };
+                self.events.schedule_in(on.index(), at, event);
                 if let Some(packet) = copy {
                     if let Some(tracer) = &mut self.tracer {
                         tracer.copied(id, packet);
                     }
-                    self.events.schedule(at, Event::Arrival { link: on, packet, ticket });
+                    let event = Event::Arrival { link: on, packet, ticket };
+                    self.events.schedule_in(on.index(), at, event);
                 }
             }
             Verdict::Drop(_) => self.packets.give_back(id),

@@ -20,6 +20,8 @@ pub(crate) struct Packet {
     pub(crate) to: NodeId,
     pub(crate) ecn: Ecn,
     pub(crate) fragmentation: Fragmentation,
+    /// Whether the bytes are those that an endpoint has sent.
+    pub(crate) intact: bool,
     /// Number of bytes of `buffer` that are used.
     pub(crate) len: usize,
     pub(crate) buffer: Box<[u8]>,
@@ -47,6 +49,7 @@ impl Packet {
 
     /// Inverts a bit of the SCTP packet.
     pub(crate) fn invert_bit(&mut self, bit: u32) {
+        self.intact = false;
         self.buffer[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
     }
 }
@@ -91,6 +94,7 @@ impl PacketPool {
             to: NodeId(0),
             ecn: Ecn::NotEct,
             fragmentation: Fragmentation::System,
+            intact: true,
             len: 0,
             buffer: vec![0; self.capacity].into_boxed_slice(),
         });
@@ -123,6 +127,7 @@ impl PacketPool {
         copied.to = original.to;
         copied.ecn = original.ecn;
         copied.fragmentation = original.fragmentation;
+        copied.intact = original.intact;
         copy
     }
 
@@ -156,6 +161,7 @@ mod tests {
         pool.get_mut(b).invert_bit(8);
         assert_eq!(pool.get(a).bytes(), [1, 2, 3]);
         assert_eq!(pool.get(b).bytes(), [1, 0x82, 3]);
+        assert!(pool.get(a).intact && !pool.get(b).intact);
         assert_eq!(pool.in_use(), 2);
         pool.give_back(a);
         let c = pool.copy(b);

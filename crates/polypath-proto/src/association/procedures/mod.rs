@@ -42,6 +42,8 @@ pub(crate) struct SenderModel {
     pub(crate) name: &'static str,
     /// Its procedures.
     pub(super) procedures: &'static dyn SenderProcedures,
+    /// The rules that it follows.
+    pub(super) rules: Rules,
     /// Its own versions of policies of the registry.
     pub(crate) policies: &'static [Replacement],
     /// Adds its policies and profiles to the standard registry.
@@ -52,8 +54,39 @@ pub(crate) struct SenderModel {
     pub(crate) ties: Option<fn(u32) -> Box<dyn Ties>>,
 }
 
+/// Rules of a sender that are always the same.
+#[expect(clippy::struct_excessive_bools, reason = "each is another rule")]
+#[derive(Debug)]
+pub(super) struct Rules {
+    /// Whether the padding of a chunk counts towards windows (RFC 9260 7.2).
+    pub(super) counts_padding: bool,
+    /// Whether chunks of different kinds share a packet (RFC 9260 6.10).
+    pub(super) bundles: bool,
+    /// Whether an UNCONFIRMED address gets nothing but HEARTBEATs and packets of the handshake (RFC
+    /// 9260 5.4).
+    pub(super) verifies_addresses: bool,
+    /// Whether T3-rtx stops when nothing is in flight on its path (RFC 9260 6.3.2, R2).
+    pub(super) stops_t3_without_flight: bool,
+    /// Whether the sender asks for a SACK without delay where it would stall (RFC 7053).
+    pub(super) asks_for_sacks: bool,
+    /// Whether dropping a chunk that was acknowledged causes a SACK at once (RFC 9260 6.2).
+    pub(super) reports_reneging: bool,
+    /// Whether the packets sent in response to an event are limited by Max.Burst, if packets are
+    /// counted: other senders count them by procedures of their own.
+    pub(super) counts_bursts: bool,
+}
+
 /// What a sender remembers of an association beyond RFC 9260.
 pub(super) trait Side: Any + Debug + Send {
+    /// A packet has arrived on a path.
+    fn on_packet(&mut self, _ack: &mut PendingSack, _path: PathId) {}
+
+    /// The application has passed a message.
+    fn on_message(&mut self) {}
+
+    /// A SACK has arrived, late or not.
+    fn on_sack(&mut self) {}
+
     /// The timers of all paths have been stopped, by a restart of the peer or a shutdown.
     fn stop(&mut self) {}
 
@@ -63,31 +96,14 @@ pub(super) trait Side: Any + Debug + Send {
     }
 }
 
-/// A sender that remembers nothing.
-impl Side for () {}
-
 /// The procedures of a sender.
 pub(super) trait SenderProcedures: Debug + Sync {
     /// What it remembers of a new association.
-    fn side(&self) -> Box<dyn Side>;
+    fn side(&self) -> Option<Box<dyn Side>> {
+        None
+    }
 
     // Rules.
-
-    /// Whether the padding of a chunk counts towards windows (RFC 9260 7.2).
-    fn counts_padding(&self) -> bool;
-
-    /// Whether chunks of different kinds share a packet (RFC 9260 6.10).
-    fn bundles(&self) -> bool;
-
-    /// Whether an UNCONFIRMED address gets nothing but HEARTBEATs and packets of the handshake (RFC
-    /// 9260 5.4).
-    fn verifies_addresses(&self) -> bool;
-
-    /// Whether T3-rtx stops when nothing is in flight on its path (RFC 9260 6.3.2, R2).
-    fn stops_t3_without_flight(&self) -> bool;
-
-    /// Whether the sender asks for a SACK without delay where it would stall (RFC 7053).
-    fn asks_for_sacks(&self) -> bool;
 
     /// Whether a HEARTBEAT may be a pair of full packets to measure the bandwidth.
     fn may_pair_heartbeats(&self, paths: &Paths, now: Time, path: PathId) -> bool;
@@ -99,23 +115,7 @@ pub(super) trait SenderProcedures: Debug + Sync {
     /// last, for chunks of `chunk` bytes (RFC 9260 6.2).
     fn updates_window(&self, announced: u32, chunk: u32) -> bool;
 
-    /// Whether dropping a chunk that was acknowledged causes a SACK at once (RFC 9260 6.2).
-    fn reports_reneging(&self) -> bool;
-
-    /// Whether Max.Burst packets have been sent in response to the current event, if packets are
-    /// counted.
-    fn burst_is_full(&self, config: &Config, sending: &Sending) -> bool;
-
     // Events.
-
-    /// A packet has arrived on a path.
-    fn on_packet(&self, side: &mut Box<dyn Side>, ack: &mut PendingSack, path: PathId);
-
-    /// The application has passed a message.
-    fn on_message(&self, side: &mut Box<dyn Side>);
-
-    /// A SACK has arrived, late or not.
-    fn on_sack(&self, side: &mut Box<dyn Side>);
 
     /// The timer for a delayed SACK has expired.
     fn on_sack_timeout(&self, sending: &Sending, ack: &mut PendingSack);

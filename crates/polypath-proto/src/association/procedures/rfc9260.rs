@@ -1,10 +1,8 @@
 //! The procedures of RFC 9260. Each refers to the module that has it.
 
-use super::{SenderModel, SenderProcedures, Side};
+use super::{Rules, SenderModel, SenderProcedures};
 use crate::association::Sender;
 use crate::association::choose::Content;
-use crate::config::Config;
-use crate::constants::BurstRule;
 use crate::ids::{PathId, Tsn};
 use crate::path::PathState;
 use crate::paths::Paths;
@@ -19,6 +17,15 @@ use crate::wire::{PacketWriter, Sack};
 pub(super) const SENDER: SenderModel = SenderModel {
     name: "rfc9260",
     procedures: &Rfc9260,
+    rules: Rules {
+        counts_padding: true,
+        bundles: true,
+        verifies_addresses: true,
+        stops_t3_without_flight: true,
+        asks_for_sacks: true,
+        reports_reneging: true,
+        counts_bursts: true,
+    },
     policies: &[],
     register: |registry| registry,
     refuses: |_| None,
@@ -30,30 +37,6 @@ pub(super) const SENDER: SenderModel = SenderModel {
 struct Rfc9260;
 
 impl SenderProcedures for Rfc9260 {
-    fn side(&self) -> Box<dyn Side> {
-        Box::new(())
-    }
-
-    fn counts_padding(&self) -> bool {
-        true
-    }
-
-    fn bundles(&self) -> bool {
-        true
-    }
-
-    fn verifies_addresses(&self) -> bool {
-        true
-    }
-
-    fn stops_t3_without_flight(&self) -> bool {
-        true
-    }
-
-    fn asks_for_sacks(&self) -> bool {
-        true
-    }
-
     fn may_pair_heartbeats(&self, paths: &Paths, now: Time, path: PathId) -> bool {
         // Full packets go to confirmed addresses only.
         paths.is_confirmed(path) && paths[path].is_pair_due(now)
@@ -68,20 +51,6 @@ impl SenderProcedures for Rfc9260 {
     fn updates_window(&self, _: u32, _: u32) -> bool {
         true
     }
-
-    fn reports_reneging(&self) -> bool {
-        true
-    }
-
-    fn burst_is_full(&self, config: &Config, sending: &Sending) -> bool {
-        config.burst_rule() == BurstRule::PacketCount && sending.burst.is_full(config.max_burst())
-    }
-
-    fn on_packet(&self, _: &mut Box<dyn Side>, _: &mut PendingSack, _: PathId) {}
-
-    fn on_message(&self, _: &mut Box<dyn Side>) {}
-
-    fn on_sack(&self, _: &mut Box<dyn Side>) {}
 
     fn on_sack_timeout(&self, _: &Sending, _: &mut PendingSack) {}
 

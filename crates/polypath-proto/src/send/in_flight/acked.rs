@@ -25,11 +25,10 @@ impl InFlight {
     pub(crate) fn ack_cumulative(
         &mut self,
         cumulative: Tsn,
-        mut each: impl FnMut(Tsn, Outstanding, Fate),
+        mut each: impl FnMut(Tsn, &Outstanding, Fate),
     ) {
         let n = (cumulative.next().offset_from(self.first) as usize).min(self.ring.len());
-        for _ in 0..n {
-            let Some(chunk) = self.ring.pop_front() else { break };
+        for chunk in self.ring.range(..n) {
             let (tsn, fate) = (self.first, chunk.fate);
             match fate {
                 Fate::InFlight => self.bytes -= chunk.size(),
@@ -39,7 +38,7 @@ impl InFlight {
                 Fate::Acked | Fate::Abandoned => {}
                 Fate::Reserved => self.reserved.remove(self.first_place, chunk.size()),
             }
-            self.reserved.gone(&chunk);
+            self.reserved.gone(chunk);
             if self.resets.front() == Some(&self.first_place) {
                 self.resets.pop_front();
             }
@@ -49,6 +48,7 @@ impl InFlight {
             self.first_place += 1;
             each(tsn, chunk, fate);
         }
+        self.ring.drain(..n);
         let (len, capacity) = (self.ring.len(), self.ring.capacity());
         if capacity > SPARE_CHUNKS && len < capacity / 4 {
             self.ring.shrink_to(capacity / 2);

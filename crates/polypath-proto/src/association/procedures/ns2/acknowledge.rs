@@ -152,7 +152,8 @@ impl Sender<'_> {
         let Self { paths, sending, stats, config, side, .. } = self;
         let side = side.own();
         let Sending { cwnd_update, flight, buffered, sack: memory, .. } = sending;
-        let acked = &mut memory.report.acked;
+        let mut report = memory.report.take().unwrap_or_default();
+        let acked = &mut report.acked;
         let update = &mut **cwnd_update;
         update.begin(paths.len());
         acked.clear();
@@ -207,7 +208,7 @@ impl Sender<'_> {
             if fate != Fate::Acked {
                 update.on_cumulatively_acked(chunk.path);
                 result.cumulatively = Some(tsn);
-                newly(paths, sides, tsn, &chunk, fate, false);
+                newly(paths, sides, tsn, chunk, fate, false);
             }
         });
         side.clear_counted(cumulative);
@@ -244,9 +245,8 @@ impl Sender<'_> {
         for path in stops_t3 {
             tally[path.index()].stops_t3 = true;
         }
-        let acked = std::mem::take(&mut self.sending.sack.report.acked);
-        self.sample_round_trips(now, &acked);
-        self.sending.sack.report.acked = acked;
+        self.sample_round_trips(now, &report.acked);
+        self.sending.sack.report = Some(report);
         result
     }
 

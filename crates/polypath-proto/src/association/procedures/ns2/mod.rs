@@ -27,10 +27,10 @@
 use std::any::Any;
 use std::collections::BTreeSet;
 
-use super::{SenderModel, SenderProcedures};
+use super::{Rules, SenderModel, SenderProcedures};
 use crate::association::Sender;
 use crate::association::choose::Content;
-use crate::config::{Config, Registry};
+use crate::config::Registry;
 use crate::constants::Procedures;
 use crate::ids::{PathId, Tsn};
 use crate::path::PathState;
@@ -62,6 +62,17 @@ use tables::{PathSide, highest_not_lost};
 pub(super) static SENDER: SenderModel = SenderModel {
     name: "ns2",
     procedures: &Ns2,
+    rules: Rules {
+        counts_padding: false,
+        bundles: false,
+        verifies_addresses: false,
+        // T3-rtx also runs for chunks that wait for retransmission, and until the next SACK if
+        // those have been sent over another path.
+        stops_t3_without_flight: false,
+        asks_for_sacks: false,
+        reports_reneging: false,
+        counts_bursts: false,
+    },
     policies: policy::REPLACEMENTS,
     register,
     refuses: combinations::refused,
@@ -129,6 +140,20 @@ struct Side {
 }
 
 impl super::Side for Side {
+    /// A delayed SACK is sent to the source of the last packet, whatever it contained.
+    fn on_packet(&mut self, ack: &mut PendingSack, path: PathId) {
+        self.answering = true;
+        ack.last_path = path;
+    }
+
+    fn on_message(&mut self) {
+        self.allow_new_data();
+    }
+
+    fn on_sack(&mut self) {
+        self.allow_new_data();
+    }
+
     fn stop(&mut self) {
         self.paths.iter_mut().for_each(PathSide::stop);
         // A restart of the peer renumbers the chunks.
@@ -149,15 +174,15 @@ trait Own {
     fn own(&mut self) -> &mut Side;
 }
 
-impl Own for Box<dyn super::Side> {
+impl Own for Option<Box<dyn super::Side>> {
     fn notes(&self) -> &Side {
-        let side: &dyn Any = &**self;
-        side.downcast_ref().expect("these procedures have made it")
+        let side: Option<&dyn Any> = self.as_deref().map(|side| side as _);
+        side.and_then(|side| side.downcast_ref()).expect("these procedures have made it")
     }
 
     fn own(&mut self) -> &mut Side {
-        let side: &mut dyn Any = &mut **self;
-        side.downcast_mut().expect("these procedures have made it")
+        let side: Option<&mut dyn Any> = self.as_deref_mut().map(|side| side as _);
+        side.and_then(|side| side.downcast_mut()).expect("these procedures have made it")
     }
 }
 
@@ -233,30 +258,8 @@ impl Side {
 }
 
 impl SenderProcedures for Ns2 {
-    fn side(&self) -> Box<dyn super::Side> {
-        Box::new(Side::default())
-    }
-
-    fn counts_padding(&self) -> bool {
-        false
-    }
-
-    fn bundles(&self) -> bool {
-        false
-    }
-
-    fn verifies_addresses(&self) -> bool {
-        false
-    }
-
-    /// T3-rtx also runs for chunks that wait for retransmission, and until the next SACK if those
-    /// have been sent over another path.
-    fn stops_t3_without_flight(&self) -> bool {
-        false
-    }
-
-    fn asks_for_sacks(&self) -> bool {
-        false
+    fn side(&self) -> Option<Box<dyn super::Side>> {
+        Some(Box::new(Side::default()))
     }
 
     fn may_pair_heartbeats(&self, _: &Paths, _: Time, _: PathId) -> bool {
@@ -271,28 +274,6 @@ impl SenderProcedures for Ns2 {
     fn updates_window(&self, announced: u32, chunk: u32) -> bool {
         // Only if the peer cannot send without it.
         announced < chunk
-    }
-
-    fn reports_reneging(&self) -> bool {
-        false
-    }
-
-    fn burst_is_full(&self, _: &Config, _: &Sending) -> bool {
-        false
-    }
-
-    /// A delayed SACK is sent to the source of the last packet, whatever it contained.
-    fn on_packet(&self, side: &mut Box<dyn super::Side>, ack: &mut PendingSack, path: PathId) {
-        side.own().answering = true;
-        ack.last_path = path;
-    }
-
-    fn on_message(&self, side: &mut Box<dyn super::Side>) {
-        side.own().allow_new_data();
-    }
-
-    fn on_sack(&self, side: &mut Box<dyn super::Side>) {
-        side.own().allow_new_data();
     }
 
     fn on_sack_timeout(&self, sending: &Sending, ack: &mut PendingSack) {

@@ -87,7 +87,7 @@ impl Sender<'_> {
             Some(((_, Expired::T3), path)) => self.ns2_handle_t3(now, path),
             Some(((_, Expired::Decay), path)) => self.ns2_decay(now, path),
             Some(((_, Expired::Heartbeat), path)) => {
-                self.procedures.handle_heartbeat_timeout(self, now, path);
+                self.model.procedures.handle_heartbeat_timeout(self, now, path);
             }
             None if self.side.own().tick.is_some_and(|t| t <= now) => self.ns2_handle_tick(now),
             None => {}
