@@ -97,7 +97,7 @@ impl Sender<'_> {
         }
     }
 
-    /// A packet was sent on a path, where `before` bytes were in flight.
+    /// Packets of one buffer were sent on a path, where `before` bytes were in flight.
     pub(super) fn report_sent(&mut self, now: Time, path: PathId, before: u32) {
         let p = &self.paths[path];
         let bytes = p.in_flight().saturating_sub(before);

@@ -64,7 +64,7 @@ impl Association {
         if let Some(reconfig) = &mut self.reconfig {
             reconfig.advance(&mut sender!(self), now);
         }
-        let (mut probes, mut ecn);
+        let (mut probes, mut ecn, mut before);
         let (path, segment) = loop {
             let next = self.next_packet(now);
             let Some(packet) = &next else {
@@ -86,6 +86,7 @@ impl Association {
             };
             let (path, limit) = (packet.path, packet.limit.min(buf.len()));
             probes = matches!(self.outbox.front(), Some((_, Control::MtuProbe(..))));
+            before = self.paths[path].in_flight();
             let new = self.paths[path].stats.data_chunks_sent;
             let segment = self.write_and_record(now, packet, &mut buf[..limit]);
             ecn = self.ect_beyond(path, new);
@@ -130,6 +131,9 @@ impl Association {
             if written < segment {
                 break;
             }
+        }
+        if self.sending.needs.sending {
+            sender!(self).report_sent(now, path, before);
         }
         let p = &mut self.paths[path];
         p.stats.packets_sent += segments as u64;
@@ -283,23 +287,18 @@ impl Association {
         self.handshake.opened_here || self.handshake.has(Extension::ZeroChecksum)
     }
 
-    /// Writes a packet, and records it for the burst and, if that needs it, for the congestion
-    /// controller; returns the packet's length.
+    /// Writes a packet, and records it for the burst; returns the packet's length.
     fn write_and_record(&mut self, now: Time, packet: &NextPacket, buf: &mut [u8]) -> usize {
-        let before = self.paths[packet.path].in_flight();
         let written = self.write_packet(now, packet, buf);
         if let Kind::Data(Content::Retransmission(_) | Content::NewData(_)) = packet.kind {
             self.sending.burst.count();
-        }
-        if self.sending.needs.sending {
-            sender!(self).report_sent(now, packet.path, before);
         }
         written
     }
 
     /// Writes a packet; returns its length.
     fn write_packet(&mut self, now: Time, packet: &NextPacket, buf: &mut [u8]) -> usize {
-        let &NextPacket { path, kind, .. } = packet;
+        let (path, kind) = (packet.path, &packet.kind);
         let verification_tag = match self.outbox.front() {
             Some((_, Control::Init)) => VerificationTag(0),
             _ => self.handshake.peer_tag,
@@ -310,13 +309,13 @@ impl Association {
             verification_tag,
         };
         let checksum = self.checksum();
-        let room = self.auth_room(kind == Kind::Control);
+        let room = self.auth_room(*kind == Kind::Control);
         let limit = (buf.len() & !3).saturating_sub(room);
         let mut w = PacketWriter::new(&mut buf[..limit], header);
         let bundles = self.model.rules.bundles;
         let mut answered = false;
         let early = self.sends_with_cookie(path);
-        if !self.outbox.is_empty() && (bundles || kind == Kind::Control) {
+        if !self.outbox.is_empty() && (bundles || *kind == Kind::Control) {
             answered = self.write_controls(path, &mut w);
         }
         let probe = matches!(self.outbox.front(), Some((_, Control::MtuProbe(..))));
@@ -324,11 +323,11 @@ impl Association {
             || probe
             || verification_tag.0 == 0
             || !self.may_answer(path)
-            || (!bundles && kind == Kind::Control && !w.is_empty());
+            || (!bundles && *kind == Kind::Control && !w.is_empty());
         if !alone && self.state.is_synchronised() {
             // RFC 9260 6.10: control chunks before DATA. A delayed SACK is bundled with the next
             // packet on its path.
-            let may_follow = bundles || kind == Kind::Sack;
+            let may_follow = bundles || *kind == Kind::Sack;
             let with_sack =
                 self.receiving.ack.is_pending() && may_follow && self.ack_path() == path;
             let mut stamp = None;
@@ -346,12 +345,16 @@ impl Association {
                 full |= write_response(self.pending_response(), &mut w).is_err();
             }
             let before = w.chunk_count();
-            if self.state.may_send_data() && !full && (bundles || kind != Kind::Sack) {
+            if self.state.may_send_data() && !full && (bundles || *kind != Kind::Sack) {
                 let mut s = sender!(self);
                 s.note_alone();
+                let bundled;
                 let content = match kind {
                     Kind::Data(content) => Some(content),
-                    Kind::Control | Kind::Sack => s.bundled_data(now, path),
+                    Kind::Control | Kind::Sack => {
+                        bundled = s.bundled_data(now, path);
+                        bundled.as_ref()
+                    }
                 };
                 if let Some(content) = content {
                     s.write_data(now, path, content, &mut w);

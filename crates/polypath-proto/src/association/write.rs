@@ -14,10 +14,10 @@ impl Sender<'_> {
         &mut self,
         now: Time,
         path: PathId,
-        content: Content,
+        content: &Content,
         w: &mut PacketWriter<'_>,
     ) {
-        match content {
+        match *content {
             Content::Probe(tsn) => {
                 match tsn {
                     Some(tsn) => self.write_probe(now, path, tsn, w),
@@ -27,7 +27,7 @@ impl Sender<'_> {
             }
             Content::NewData(ahead) => self.write_new_data(now, path, (ahead, false), w),
             Content::Retransmission(_) | Content::BundledRetransmissions => {
-                self.model.procedures.write_retransmissions(self, now, path, content, w);
+                self.model.procedures.write_retransmissions(self, now, path, *content, w);
             }
         }
     }

@@ -240,20 +240,31 @@ impl Blocks {
         (block.rest.split(), block.id)
     }
 
-    /// Appends `payload` to `before`, which is stored in block `id`, without moving either. Returns
-    /// false if `before` does not end where the last block is being filled, or if that block is
-    /// full.
-    fn lay_behind(&mut self, payload: &[u8], before: &mut BytesMut, id: BlockId) -> bool {
+    /// Stores `payload` behind `before`, which is stored in block `id`, without moving either;
+    /// [`take_behind`](Self::take_behind) then joins them. Returns false if `before` does not end
+    /// where the last block is being filled, or if that block is full.
+    fn lay_behind(&mut self, payload: &[u8], before: &BytesMut, id: BlockId) -> bool {
         let Some(block) = self.blocks.back_mut() else { return false };
         let beside = block.id == id && before.as_ptr_range().end == block.rest.as_ptr();
-        if !beside || block.rest.capacity() < payload.len() {
+        if !beside || block.rest.capacity() - block.rest.len() < payload.len() {
             return false;
         }
         block.rest.extend_from_slice(payload);
         block.held += payload.len();
         self.held += payload.len();
-        before.unsplit(block.rest.split());
         true
+    }
+
+    /// Bytes that were laid behind a payload and not joined to it yet.
+    fn behind(&self) -> usize {
+        self.blocks.back().map_or(0, |block| block.rest.len())
+    }
+
+    /// Joins what was laid behind `before` to it.
+    fn take_behind(&mut self, before: &mut BytesMut) {
+        if let Some(block) = self.blocks.back_mut() {
+            before.unsplit(block.rest.split());
+        }
     }
 
     /// Begins a block; false if there are `most` and the oldest holds unread bytes.
@@ -335,6 +346,7 @@ impl Reassembly {
 
     /// Frees the memory that is kept for later chunks.
     pub(crate) fn give_back(&mut self) {
+        self.join();
         self.blocks.give_back();
     }
 
@@ -362,6 +374,7 @@ impl Reassembly {
     /// Drops runs that begin at or below `to`, and one right above it that lacks its beginning:
     /// their messages were abandoned.
     pub(crate) fn drop_up_to(&mut self, to: u64) {
+        self.join();
         while let Some((&first, run)) = self.runs.first_key_value()
             && (first <= to || (self.gaps && first == to + 1 && !run.beginning))
         {
@@ -390,6 +403,7 @@ impl Reassembly {
             let piece = if data.end { self.take_last_if_complete() } else { None };
             return Ok(piece.map_or(Joined::Waits, Joined::Completes));
         }
+        self.join();
         let whole = data.beginning && data.end;
         let mut run = Run {
             first: place,
@@ -471,14 +485,24 @@ impl Reassembly {
         Ok(Joined::Waits)
     }
 
-    /// Appends the next chunk in sequence to the last message. Returns false if it does not belong
-    /// to that message, or if its payload cannot be stored directly behind it; the general path
-    /// then takes it.
+    /// Joins the chunks that were appended to the last message: once for all of them, because each
+    /// time costs as much as to store a chunk.
+    fn join(&mut self) {
+        if self.blocks.behind() > 0
+            && let Some(mut last) = self.runs.last_entry()
+        {
+            self.blocks.take_behind(&mut last.get_mut().payload);
+        }
+    }
+
+    /// Appends the next chunk in sequence to the last message, to be [joined](Self::join) before
+    /// anything else happens to that. Returns false if it does not belong to that message, or if
+    /// its payload cannot be stored directly behind it; the general path then takes it.
     fn append_to_last(&mut self, data: &Data<'_>, place: u64) -> bool {
         let Some(mut last) = self.runs.last_entry() else { return false };
         let run = last.get_mut();
         if !run.is_continued_by(data, place)
-            || !self.blocks.lay_behind(data.payload, &mut run.payload, run.block)
+            || !self.blocks.lay_behind(data.payload, &run.payload, run.block)
         {
             return false;
         }
@@ -491,6 +515,7 @@ impl Reassembly {
 
     /// Removes and returns the last message if it is complete.
     fn take_last_if_complete(&mut self) -> Option<Piece> {
+        self.join();
         let (&first, run) = self.runs.last_key_value()?;
         if !(run.beginning && run.end) {
             return None;
@@ -523,6 +548,7 @@ impl Reassembly {
 
     /// Drops the highest run; returns its last place, its payload bytes and its number of chunks.
     pub(crate) fn evict_highest(&mut self) -> Option<(u64, usize, u32)> {
+        self.join();
         let first = *self.runs.last_key_value()?.0;
         let run = self.remove(first)?;
         let last = run.last;
@@ -539,6 +565,7 @@ impl Reassembly {
         large: impl Fn(usize, u32) -> bool,
         ready: impl Fn(StreamId, u32, bool) -> bool,
     ) -> Option<Piece> {
+        self.join();
         let (_, run) = self.runs.range_mut(..=cumulative).next_back()?;
         let in_sequence = run.beginning && run.last == cumulative;
         if !in_sequence
@@ -631,6 +658,7 @@ impl Reassembly {
 
     /// The peer restarted: drops all fragments.
     pub(crate) fn clear(&mut self) {
+        self.join();
         for run in std::mem::take(&mut self.runs).into_values() {
             self.blocks.release(run.block, run.payload.len());
         }
@@ -639,10 +667,9 @@ impl Reassembly {
 
     /// Checks the counts.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let found = self
-            .runs
-            .values()
-            .fold((0, 0, 0), |(b, c, m), r| (b + r.payload.len(), c + r.chunks, m + r.memory()));
+        let found = self.runs.values().fold((self.blocks.behind(), 0, 0), |(b, c, m), r| {
+            (b + r.payload.len(), c + r.chunks, m + r.memory())
+        });
         if found == (self.bytes, self.chunks, self.memory) {
             return Ok(());
         }

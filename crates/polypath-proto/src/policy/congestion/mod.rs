@@ -90,13 +90,14 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A packet with DATA that was sent.
+/// Packets with DATA that were sent at once: those of one buffer ([`Transmit`](crate::Transmit)),
+/// or a single one.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Sent {
-    /// Bytes of its DATA chunks, headers included.
+    /// Bytes of their DATA chunks, headers included.
     pub bytes: u32,
-    /// Bytes in flight on the path before it was sent.
+    /// Bytes in flight on the path before they were sent.
     pub in_flight_before: u32,
     /// Whether the path is limited by the application ([`DeliverySample::app_limited`]); false if
     /// delivery is not measured.
