@@ -26,7 +26,7 @@ mod tuning;
 pub(crate) use interleaved::INCOMPLETE;
 use interleaved::{FRAGMENT, FRAGMENTS, Interleaved};
 pub(crate) use pending::PendingSack;
-use reassembly::{BLOCK, FragmentError, Joined, Piece, Reassembly};
+use reassembly::{BLOCK, FragmentError, Joined, Reassembly};
 use streams::{EARLY, InStreams, Numbers};
 use tsns::{Arrived, GAP_RUN, TsnTracker};
 use tuning::Tuning;
@@ -417,8 +417,8 @@ impl Receiving {
                     self.reassembly.copy_out(piece);
                 }
                 let above_gap = piece.places.0 > self.tsns.place() + 1;
-                if let Err(piece) = self.streams.insert(std::mem::take(piece), above_gap) {
-                    self.reassembly.release(&piece);
+                if !self.streams.insert(piece, above_gap) {
+                    self.reassembly.release(piece);
                     // Its earlier fragments were charged; this chunk was not.
                     self.buffered -= held - size;
                     return Outcome::Violation("a stream sequence number was used twice");
@@ -490,11 +490,11 @@ impl Receiving {
         let Self { streams, tsns, .. } = self;
         let ready = |stream, number, unordered| streams.is_next(stream, number, unordered);
         let piece = self.reassembly.take_partial(tsns.place(), &large, ready);
-        let Some(piece) = piece.or_else(|| self.interleaved.take_partial(&large)) else {
+        let Some(mut piece) = piece.or_else(|| self.interleaved.take_partial(&large)) else {
             return false;
         };
-        let inserted = self.streams.insert(piece, false);
-        debug_assert!(inserted.is_ok(), "it was not the turn of {inserted:?}");
+        let inserted = self.streams.insert(&mut piece, false);
+        debug_assert!(inserted, "it was not the turn of {piece:?}");
         true
     }
 
@@ -516,8 +516,7 @@ impl Receiving {
     }
 
     pub(crate) fn recv(&mut self) -> Option<Received> {
-        let piece = self.streams.pop()?;
-        Some(self.hand_over(piece))
+        self.recv_from(self.streams.first()?)
     }
 
     /// Called when the application has taken a message: if incomplete ones fill the buffer, and
@@ -530,25 +529,23 @@ impl Receiving {
     }
 
     pub(crate) fn recv_from(&mut self, stream: StreamId) -> Option<Received> {
-        let piece = self.streams.pop_from(stream)?;
-        Some(self.hand_over(piece))
-    }
-
-    fn hand_over(&mut self, piece: Piece) -> Received {
-        let bytes = charge(piece.payload.len(), piece.chunks);
-        self.buffered -= bytes;
-        self.tuning.read(bytes);
-        self.reassembly.release(&piece);
-        Received {
-            stream: piece.stream,
-            ppid: piece.ppid,
-            unordered: piece.unordered,
-            mid: Mid(piece.number),
-            beginning: piece.beginning,
-            end: piece.end,
-            aborted: piece.aborted,
-            payload: piece.payload,
-        }
+        let Self { streams, buffered, tuning, reassembly, .. } = self;
+        streams.pop_from(stream, |piece| {
+            let bytes = charge(piece.payload.len(), piece.chunks);
+            *buffered -= bytes;
+            tuning.read(bytes);
+            reassembly.release(piece);
+            Received {
+                stream: piece.stream,
+                ppid: piece.ppid,
+                unordered: piece.unordered,
+                mid: Mid(piece.number),
+                beginning: piece.beginning,
+                end: piece.end,
+                aborted: piece.aborted,
+                payload: std::mem::take(&mut piece.payload),
+            }
+        })
     }
 
     /// Payload bytes and chunks of incomplete messages.

@@ -98,13 +98,18 @@ impl Ready {
         stream.tail = place;
     }
 
-    /// Takes the first piece of a stream.
-    fn pop_from(&mut self, stream: &mut InStream) -> Option<Piece> {
+    /// Takes what `take` takes of the first piece of a stream, which is dropped then.
+    fn pop_from<T>(
+        &mut self,
+        stream: &mut InStream,
+        take: impl FnOnce(&mut Piece) -> T,
+    ) -> Option<T> {
         let head = stream.head;
         let slot = self.slot(head)?;
-        let piece = slot.piece.take();
+        let taken = slot.piece.as_mut().map(take);
+        slot.piece = None;
         stream.head = slot.next;
-        self.live -= usize::from(piece.is_some());
+        self.live -= usize::from(taken.is_some());
         while self.slots.front().is_some_and(|slot| slot.piece.is_none()) {
             self.slots.pop_front();
             self.first += 1;
@@ -113,7 +118,7 @@ impl Ready {
         if capacity > SPARE_SLOTS && len < capacity / 4 {
             self.slots.shrink_to((capacity / 2).max(SPARE_SLOTS));
         }
-        piece
+        taken
     }
 
     /// Whether too many slots are empty: pieces were read through their streams before earlier
@@ -228,16 +233,16 @@ impl InStreams {
     }
 
     /// Adds a message, or a piece of the next one of its stream. `above_gap`: a TSN below its first
-    /// one is missing. Returns it as an error if its number was used before by an ordered message,
-    /// which violates the protocol.
-    pub(crate) fn insert(&mut self, piece: Piece, above_gap: bool) -> Result<(), Piece> {
+    /// one is missing. Returns false, and leaves it where it is, if its number was used before by an
+    /// ordered message, which violates the protocol.
+    pub(crate) fn insert(&mut self, piece: &mut Piece, above_gap: bool) -> bool {
         let id = piece.stream;
         let numbers = self.numbers;
         let s = *self.stream_mut(id);
         if piece.unordered {
-            self.add(&piece);
-            self.now_ready(piece);
-            return Ok(());
+            self.add(piece);
+            self.now_ready(std::mem::take(piece));
+            return true;
         }
         let place = s.place(numbers, piece.number);
         if place != s.next {
@@ -246,27 +251,27 @@ impl InStreams {
                 // 3.2, so the ordered message with this number may still arrive. Delivering it
                 // keeps the order, as no later one was delivered, and its TSN is new.
                 self.stream_mut(id).skipped_from = place + 1;
-                self.add(&piece);
-                self.now_ready(piece);
-                return Ok(());
+                self.add(piece);
+                self.now_ready(std::mem::take(piece));
+                return true;
             }
             if place < s.next || self.early.contains_key(&(id, place)) {
-                return Err(piece);
+                return false;
             }
-            self.add(&piece);
+            self.add(piece);
             if above_gap {
                 self.above_gap.insert(piece.places.0, (id, place));
             }
-            self.early.insert((id, place), piece);
-            return Ok(());
+            self.early.insert((id, place), std::mem::take(piece));
+            return true;
         }
         let end = piece.end;
-        self.add(&piece);
-        self.now_ready(piece);
+        self.add(piece);
+        self.now_ready(std::mem::take(piece));
         // `skipped_from` advances even if only a part of the message has arrived.
         self.move_to(id, s.next + u64::from(end), s.next + u64::from(end));
         self.release_early(id);
-        Ok(())
+        true
     }
 
     /// Sets the next ordered message of a stream.
@@ -358,22 +363,30 @@ impl InStreams {
         self.ever_ready += 1;
     }
 
-    /// Takes the piece that became ready first.
-    pub(crate) fn pop(&mut self) -> Option<Piece> {
+    /// The stream of the piece that became ready first.
+    pub(crate) fn first(&self) -> Option<StreamId> {
         // The first slot is never empty.
-        let stream = self.ready.slots.front()?.piece.as_ref()?.stream;
-        self.pop_from(stream)
+        Some(self.ready.slots.front()?.piece.as_ref()?.stream)
     }
 
-    /// Takes the piece of this stream that became ready first.
-    pub(crate) fn pop_from(&mut self, stream: StreamId) -> Option<Piece> {
-        let s = self.streams.get_mut(usize::from(stream.0))?;
-        let piece = self.ready.pop_from(s)?;
-        self.gone(&piece);
+    /// Takes what `take` takes of the piece of this stream that became ready first, which is dropped
+    /// then.
+    pub(crate) fn pop_from<T>(
+        &mut self,
+        stream: StreamId,
+        take: impl FnOnce(&mut Piece) -> T,
+    ) -> Option<T> {
+        let Self { streams, ready, bytes, chunks, outside: elsewhere, .. } = self;
+        let taken = ready.pop_from(streams.get_mut(usize::from(stream.0))?, |piece| {
+            *bytes -= piece.payload.len();
+            *chunks -= piece.chunks;
+            *elsewhere -= outside(piece);
+            take(piece)
+        });
         if self.ready.is_sparse() {
             self.close_up();
         }
-        Some(piece)
+        taken
     }
 
     /// Drops the empty slots.
@@ -513,14 +526,19 @@ mod tests {
         }
     }
 
-    fn put(s: &mut InStreams, piece: Piece) -> bool {
-        let done = s.insert(piece, false).is_ok();
+    fn put(s: &mut InStreams, mut piece: Piece) -> bool {
+        let done = s.insert(&mut piece, false);
         assert_eq!(s.check(), Ok(()));
         done
     }
 
+    fn pop(s: &mut InStreams) -> Option<Piece> {
+        let stream = s.first()?;
+        s.pop_from(stream, std::mem::take)
+    }
+
     fn drain(s: &mut InStreams) -> Vec<(u16, u16)> {
-        std::iter::from_fn(|| s.pop()).map(|p| (p.stream.0, p.number as u16)).collect()
+        std::iter::from_fn(|| pop(s)).map(|p| (p.stream.0, p.number as u16)).collect()
     }
 
     #[test]
@@ -549,7 +567,7 @@ mod tests {
                 assert!(put(&mut s, numbered(number)), "{number}");
             }
             assert!(!put(&mut s, numbered(last)));
-            let got: Vec<u32> = std::iter::from_fn(|| s.pop()).map(|p| p.number).collect();
+            let got: Vec<u32> = std::iter::from_fn(|| pop(&mut s)).map(|p| p.number).collect();
             assert_eq!(got, [last - 1, last, 0, 1]);
         }
     }
@@ -596,9 +614,9 @@ mod tests {
         for p in [piece(1, 0, false), piece(2, 0, false), piece(1, 1, false), piece(2, 1, false)] {
             put(&mut s, p);
         }
-        assert_eq!(s.pop_from(StreamId(2)).map(|p| p.number), Some(0));
-        assert_eq!(s.pop().map(|p| (p.stream.0, p.number)), Some((1, 0)));
-        assert_eq!(s.pop_from(StreamId(9)), None);
+        assert_eq!(s.pop_from(StreamId(2), |p| p.number), Some(0));
+        assert_eq!(pop(&mut s).map(|p| (p.stream.0, p.number)), Some((1, 0)));
+        assert_eq!(s.pop_from(StreamId(9), |_| ()), None);
         assert_eq!(drain(&mut s), [(1, 1), (2, 1)]);
         assert_eq!(s.ever_ready(), 4);
     }
@@ -612,11 +630,11 @@ mod tests {
         }
         for n in 0..5000 {
             put(&mut s, piece(2, n, false));
-            assert_eq!(s.pop_from(StreamId(2)).map(|p| p.number), Some(n.into()));
+            assert_eq!(s.pop_from(StreamId(2), |p| p.number), Some(n.into()));
         }
         assert!(s.memory() < 20_000, "{} bytes", s.memory());
         assert_eq!(drain(&mut s).len(), 10);
-        assert_eq!(s.pop_from(StreamId(2)), None);
+        assert_eq!(s.pop_from(StreamId(2), |_| ()), None);
         assert_eq!(s.held(), (0, 0));
     }
 }

@@ -130,6 +130,9 @@ pub struct Link {
     epoch: u32,
     /// When the transmitter will have sent all accepted packets.
     busy_until: Time,
+    /// Size of the last packet in bytes, and its time of transmission at the current rate: most
+    /// packets of a direction have one size, and divisions are slow.
+    last: (u32, Duration),
     /// Queued packets: the start of transmission and the size in bytes of each.
     waiting: VecDeque<(Time, u32)>,
     waiting_bytes: u64,
@@ -155,6 +158,7 @@ impl Link {
             up: true,
             epoch: 0,
             busy_until: Time::ZERO,
+            last: (0, Duration::ZERO),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             counters: LinkCounters::default(),
@@ -245,9 +249,11 @@ impl Link {
         } else {
             now
         };
-        let transmission =
-            self.config.rate.map_or(Duration::ZERO, |rate| rate.time_for(size.into()));
-        self.busy_until = start + transmission;
+        if self.last.0 != size {
+            let time = self.config.rate.map_or(Duration::ZERO, |rate| rate.time_for(size.into()));
+            self.last = (size, time);
+        }
+        self.busy_until = start + self.last.1;
         Some(self.busy_until)
     }
 
@@ -326,6 +332,7 @@ impl Link {
     /// Changes the rate for packets offered from now on.
     pub fn set_rate(&mut self, rate: Option<Rate>) {
         self.config.rate = rate;
+        self.last = (0, Duration::ZERO);
     }
 
     /// Changes the propagation delay for packets offered from now on. If it is shorter, they may
