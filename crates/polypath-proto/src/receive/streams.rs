@@ -98,7 +98,7 @@ impl Ready {
         stream.tail = place;
     }
 
-    /// Takes what `take` takes of the first piece of a stream, which is dropped then.
+    /// Takes what `take` takes of the first piece of a stream, and drops the rest.
     fn pop_from<T>(
         &mut self,
         stream: &mut InStream,
@@ -233,7 +233,7 @@ impl InStreams {
     }
 
     /// Adds a message, or a piece of the next one of its stream. `above_gap`: a TSN below its first
-    /// one is missing. Returns false, and leaves it where it is, if its number was used before by an
+    /// one is missing. Returns false, and leaves the piece, if its number was used before by an
     /// ordered message, which violates the protocol.
     pub(crate) fn insert(&mut self, piece: &mut Piece, above_gap: bool) -> bool {
         let id = piece.stream;
@@ -369,8 +369,8 @@ impl InStreams {
         Some(self.ready.slots.front()?.piece.as_ref()?.stream)
     }
 
-    /// Takes what `take` takes of the piece of this stream that became ready first, which is dropped
-    /// then.
+    /// Takes what `take` takes of the piece of this stream that became ready first, and drops the
+    /// rest.
     pub(crate) fn pop_from<T>(
         &mut self,
         stream: StreamId,
