@@ -160,12 +160,12 @@ lab: installed own-policy
 	$(LAB)/bin/python -m mypy.stubtest --ignore-disjoint-bases polypath._core
 	POLYPATH_BIN="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/polypath" $(LAB)/bin/python -m pytest -c python/pyproject.toml python/tests
 
-differential: ## two hundred random loss scripts of every combination beside ns-2, packet by packet
+differential: ## two hundred random loss scripts of every combination compared with ns-2, packet by packet
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory installed
 	POLYPATH_SCRIPTS=200 $(LAB)/bin/python -m pytest -c python/pyproject.toml -s python/tests/test_ns2_differential.py
 
-policies: ## the retransmission policies on real sockets at 3, 5 and 8 % loss, beside the simulator: ten minutes
+policies: ## the retransmission policies on real sockets at 3, 5 and 8 % loss, compared with the simulator: ten minutes
 	@scripts/setup.sh build
 	$(CARGO) build --release $(LOCKED) -p polypath-cli
 	cd tests && POLYPATH="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath" ../.venv/bin/python policies_grid.py

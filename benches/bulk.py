@@ -86,7 +86,7 @@ def watch(folder: str, seconds: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: going.clear())
     print("ready", flush=True)
     while going and (not log.bytes or time.monotonic() < log.first + float(seconds)):
-        # polypath keeps a small file beside the one that grows.
+        # polypath keeps a small file next to the one that grows.
         with contextlib.suppress(OSError):
             size = max((entry.stat().st_size for entry in os.scandir(folder)), default=0)
             if size > max(log.bytes, LEAST):

@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROGRESS = sys.stderr.isatty()
 
-MENDED_AFTER = 5.0  # seconds
+RESTORED_AFTER = 5.0  # seconds
 
 
 class Problem(Exception):
@@ -90,7 +90,7 @@ class Demo:
         self.names = [path["name"] for path in self.paths]
         self.emulator = scenario["emulator"]
         self.scenario = arguments.scenario
-        self.began = self.cut_at = self.mended_at = None
+        self.began = self.cut_at = self.restored_at = None
         self.arrived_before_cut = 0
 
     def intends(self) -> str:
@@ -100,7 +100,7 @@ class Demo:
                 self.paths, self.emulator["senders"], self.emulator["receivers"], strict=True)))
         return (f"A file of {self.size / 1e6:g} MB from one process to another, over two emulated paths:\n"
                 f"{links}\n"
-                f"Half way, path 0 is cut; {MENDED_AFTER:g} s later it is mended.\n"
+                f"Half way, path 0 is cut; {RESTORED_AFTER:g} s later it is restored.\n"
                 "Every setting is the default.\n")
 
     def run(self) -> dict:
@@ -111,7 +111,7 @@ class Demo:
         emulator = self.start_emulator()
         receiver = self.start_receiver()
         sender = self.start_sender(source)
-        self.cut_and_mend(emulator, sender, receiver)
+        self.cut_and_restore(emulator, sender, receiver)
         sent = self.summary("send", sender)
         received = self.summary("recv", receiver)
         arrived = hashlib.sha256((self.out / "demo.bin").read_bytes()).hexdigest()
@@ -123,7 +123,7 @@ class Demo:
             "links_bit_per_s": sum(bits(path["rate"]) for path in self.paths),
             "before_cut_bit_per_s": 8 * self.arrived_before_cut / (self.cut_at - self.began) if self.cut_at else None,
             "cut_at_s": self.cut_at - self.began if self.cut_at else None,
-            "mended_at_s": self.mended_at - self.began if self.mended_at else None,
+            "restored_at_s": self.restored_at - self.began if self.restored_at else None,
         }
 
     def start_emulator(self) -> subprocess.Popen:
@@ -166,7 +166,7 @@ class Demo:
                 raise Problem(f"polypath {name} does not start: {log.read_text().strip()}")
             time.sleep(0.02)
 
-    def cut_and_mend(self, emulator, sender, receiver) -> None:
+    def cut_and_restore(self, emulator, sender, receiver) -> None:
         """Watch the received file; cut path 0 half way and restore it later."""
         while sender.poll() is None and receiver.poll() is None:
             now = time.monotonic()
@@ -178,10 +178,10 @@ class Demo:
                 self.cut_at = now
                 self.arrived_before_cut = arrived
                 news(f"at {now - self.began:.1f} s: path 0 is cut, {arrived / 1e6:.1f} MB have arrived")
-            if self.cut_at and self.mended_at is None and now >= self.cut_at + MENDED_AFTER:
+            if self.cut_at and self.restored_at is None and now >= self.cut_at + RESTORED_AFTER:
                 self.tell(emulator, f"up {self.names[0]}")
-                self.mended_at = now
-                news(f"at {now - self.began:.1f} s: path 0 is mended")
+                self.restored_at = now
+                news(f"at {now - self.began:.1f} s: path 0 is restored")
             time.sleep(0.02)
 
     def files(self):
@@ -213,7 +213,7 @@ class Demo:
 def summary(result: dict) -> str:
     """The summary as plain text."""
     sent, received = result["sent"], result["received"]
-    cut, mended = result["cut_at_s"], result["mended_at_s"]
+    cut, restored = result["cut_at_s"], result["restored_at_s"]
     equal = result["sha256_sent"] == result["sha256_received"]
     rows = [
         ("file", f"{sent['bytes'] / 1e6:g} MB in {sent['seconds']:.1f} s, "
@@ -234,9 +234,9 @@ def summary(result: dict) -> str:
         rows.append(("cut", f"path 0 at {cut:.1f} s"))
         rows += happened(sent, "potentially_failed", "declared", cut)
         rows += happened(sent, "inactive", "declared", cut)
-    if mended is not None:
-        rows.append(("mended", f"path 0 at {mended:.1f} s"))
-        rows += happened(sent, "active", "back", mended)
+    if restored is not None:
+        rows.append(("restored", f"path 0 at {restored:.1f} s"))
+        rows += happened(sent, "active", "back", restored)
     return "\n".join(f"{name:<9} {text}" for name, text in rows)
 
 

@@ -1,4 +1,4 @@
-"""A hook of mkdocs (mkdocs.yml): links from docs/ to other files of the repository.
+"""Hooks of mkdocs (mkdocs.yml): links from docs/ to other files of the repository, and no requests to other sites.
 
 They are relative, so that they work in a checkout. On the site they lead to the repository's pages. One that names no
 file is a warning, which `make docs` rejects.
@@ -34,3 +34,8 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
         return address + (match[2] or "")
 
     return LINK.sub(replace, markdown)
+
+
+def on_post_page(output: str, page, config) -> str:
+    """Called by mkdocs for each page: the theme's script must not ask GitHub for the project's stars."""
+    return output.replace(' data-md-component="source"', "")

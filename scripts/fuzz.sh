@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs the fuzz targets at once for so many seconds, each from its seeds and from what it has found before, with libFuzzer
+# Runs the fuzz targets at once for this number of seconds, each from its seeds and from what it has found before, with libFuzzer
 # on the stable toolchain. Fails if one of them finds something, and says how to replay it.
 #   scripts/fuzz.sh [SECONDS [TARGET...]]
 set -eu

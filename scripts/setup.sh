@@ -33,7 +33,7 @@ needs() {
         echo "iproute2|has ip && has tc|tests in network namespaces"
         echo "ethtool|has ethtool|tests in network namespaces"
         echo "tshark|has tshark|tests of captures"
-        echo "ns2|has ns|tests beside ns-2"
+        echo "ns2|has ns|tests next to ns-2"
         echo "python3-venv|has_venv|end-to-end tests"
         echo "nftables|has nft|tests with other SCTP stacks"
         echo "libusrsctp-dev|has_header usrsctp.h|tests with usrsctp"
@@ -55,8 +55,8 @@ needs() {
         echo "groff-base|has groff|tests of man pages"
     fi
     if [ "$purpose" = bench ]; then
-        echo "ns2|has ns|the simulator beside ns-2"
-        echo "libusrsctp-dev|has_header usrsctp.h|loopback beside usrsctp"
+        echo "ns2|has ns|the simulator next to ns-2"
+        echo "libusrsctp-dev|has_header usrsctp.h|loopback next to usrsctp"
     fi
 }
 has_header() { has cc && echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
@@ -119,7 +119,7 @@ environment() {
     local folder=$1 without=$2
     shift 2
     cat "$@" | cmp -s - "$folder/requirements.txt" && "$folder/bin/python" -c 'import pytest' 2>/dev/null && return 0
-    has_venv || return 0 # told above
+    has_venv || return 0 # reported above
     say "making $folder for $without"
     local log
     log=$(mktemp)
@@ -157,7 +157,7 @@ privileges() {
         skip "not root" "tests in network namespaces, tests that capture on loopback"
         return 0
     fi
-    has ip || return 0 # told above
+    has ip || return 0 # reported above
     local probe=polypath-probe-$$
     if ip netns add $probe 2>/dev/null; then
         ip netns del $probe

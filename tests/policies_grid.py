@@ -28,7 +28,7 @@ PAIRS = [(("AllRtxAlt", 0), ("AllRtxSame", 0)), (("AllRtxAlt", 0), ("FrSameRtoAl
 
 
 def half(runs: int) -> float:
-    """Half of a two-sided interval of 90 % for a mean of so many runs, in standard errors (Student's t)."""
+    """Half of a two-sided interval of 90 % for a mean of this number of runs, in standard errors (Student's t)."""
     return float(stats.t.ppf(0.95, runs - 1))
 
 

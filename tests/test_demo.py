@@ -67,7 +67,7 @@ def test_the_summary_is_plain(processes):
     ended = processes.start(*DEMO, "--program", binary(), "--megabytes", 2).wait(60)
     assert ended.code == 0, ended.err
     assert "\x1b" not in ended.out + ended.err and "\r" not in ended.out + ended.err
-    for row in ("SHA-256   equal on both sides", "path 0", "path 1", "blackout", "cut", "mended"):
+    for row in ("SHA-256   equal on both sides", "path 0", "path 1", "blackout", "cut", "restored"):
         assert row in ended.out, ended.out
 
 

@@ -27,12 +27,12 @@ impl Peer {
         let mut value = input.take(usize::from(len) % 80).to_vec();
         // Otherwise the value stays unchanged, which is too short for most types.
         if kind & 0x80 == 0 {
-            self.mend(ty, flags, len, &mut value);
+            self.repair(ty, flags, len, &mut value);
         }
         (ty, flags, value)
     }
 
-    fn mend(&mut self, ty: u8, flags: u8, filler: u8, value: &mut Vec<u8>) {
+    fn repair(&mut self, ty: u8, flags: u8, filler: u8, value: &mut Vec<u8>) {
         let least = match ty {
             chunk_type::DATA | chunk_type::I_DATA => 17,
             chunk_type::SACK => 12,

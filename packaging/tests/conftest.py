@@ -4,6 +4,7 @@ They take minutes and fetch packages, so `make test` does not run them: `make ne
 They need root, debootstrap, and the toolchain of this machine, which they show to the root file system read-only.
 """
 
+import contextlib
 import dataclasses
 import os
 import shlex
@@ -22,7 +23,6 @@ from support import namespaces, program  # noqa: E402
 
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 MIRROR = "http://deb.debian.org/debian"
-SUITE = "bookworm"
 #: Files of this machine that a root file system needs to reach the network.
 NETWORK_FILES = [Path("/etc/resolv.conf"), Path("/etc/hosts"), CERTIFICATES]
 
@@ -101,13 +101,6 @@ class Root:
         return self.run("apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y "
                         f"--no-install-recommends install {shlex.join(packages)}", user="root", network=True)
 
-    def mode(self, user: str, path: str) -> Path:
-        """A folder of a user, made if it is missing."""
-        folder = self.folder / path.lstrip("/")
-        folder.mkdir(parents=True, exist_ok=True)
-        self.run(f"chown {user}:{user} {shlex.quote(path)}", user="root")
-        return folder
-
 
 def missing() -> str | None:
     """Why no root file system can be made here, if so."""
@@ -116,33 +109,41 @@ def missing() -> str | None:
     return next((f"no {name}" for name in ("debootstrap", "unshare", "chroot", "ip") if not shutil.which(name)), None)
 
 
-@pytest.fixture(scope="session")
-def debian() -> Path:
-    """A folder with Debian 12's smallest set of packages, made once in target/clean."""
+def debian(suite: str) -> Path:
+    """A folder with the smallest set of packages of a release of Debian, made once in target/clean."""
     if problem := missing():
         pytest.skip(problem)
-    folder = program.target() / "clean" / SUITE
+    folder = program.target() / "clean" / suite
     if not (folder / "etc" / "complete").exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["debootstrap", "--variant=minbase", "--include=ca-certificates", SUITE, folder, MIRROR],
+        subprocess.run(["debootstrap", "--variant=minbase", "--include=ca-certificates", suite, folder, MIRROR],
                        check=True, stdout=subprocess.DEVNULL)
         (folder / "etc" / "complete").touch()
     return folder
 
 
+@contextlib.contextmanager
+def clean_root(suite: str, folder: Path):
+    """A copy of it in a folder, with the user `newcomer`."""
+    folder = folder / "root"
+    subprocess.run(["cp", "-a", "--reflink=auto", debian(suite), folder], check=True)
+    try:
+        for file in NETWORK_FILES:
+            if file.exists():
+                shutil.copy(file, folder / file.relative_to("/"))
+        made = Root(folder)
+        made.run("useradd --create-home --shell /bin/bash newcomer", user="root")
+        yield made
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture
-def root(debian, tmp_path) -> Root:
-    """A copy of it."""
-    folder = tmp_path / "root"
-    subprocess.run(["cp", "-a", "--reflink=auto", debian, folder], check=True)
-    for file in NETWORK_FILES:
-        if file.exists():
-            shutil.copy(file, folder / file.relative_to("/"))
-    made = Root(folder)
-    made.run("useradd --create-home --shell /bin/bash newcomer && cd /home/newcomer", user="root")
-    yield made
-    shutil.rmtree(folder, ignore_errors=True)
+def root(tmp_path):
+    """Debian 12."""
+    with clean_root("bookworm", tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ PATH_METRICS: Mapping[str, str] = {
     "packets_sent": "packets sent over it by the side that opened the association",
     "failures": "times that it became inactive there, until the last byte was delivered",
     "packets_arrived": "of the packets sent, those that the other side received",
-    "data_sent": "DATA chunks sent there, retransmissions among them",
+    "data_sent": "DATA chunks sent on the path, retransmissions among them",
     "retransmissions": "DATA chunks sent over it that were sent before, over whichever path",
     "timeouts": "expirations of T3-rtx there",
     "second_timeouts": "of these, the second in a row, with no sign of life in between",

@@ -53,7 +53,7 @@ def test_ns2s_results_have_points_of_the_figures() -> None:
     off = Transfer(APP_STRIPE, 5, reverse_loss=False, delayed_ack=False)
     assert known[off].mean == 28.613
     found = nearest(Transfer("RTX-SAME", 10), known.keys())
-    assert found == (Transfer("RTX-SAME", 9), "path 2 with 9 % stands for 10 %")
+    assert found == (Transfer("RTX-SAME", 9), "path 2 with 9 % in place of 10 %")
     assert nearest(Transfer("RTX-SAME", 9, heuristic=True), known.keys()) is None
 
 

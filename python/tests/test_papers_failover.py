@@ -243,5 +243,5 @@ def test_only_the_papers_thresholds_are_compared_with_ns2() -> None:
     assert known[Transfer(2, 0, 0)].failed_over == (1, 2)
     found = nearest(Transfer(5, 1, 0, "permanent", 0, alternate_rtt=210), known.keys())
     assert found is not None
-    assert found[1] == "alternate 0 % stands for 1 %"
+    assert found[1] == "alternate 0 % in place of 1 %"
     assert nearest(Transfer(5, 1, 0, paths=3), known.keys()) is None

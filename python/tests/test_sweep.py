@@ -155,10 +155,10 @@ def test_a_failed_run_is_a_row(
     assert_frame_equal(frame, quiet(lossy, range(1, 6), results=tmp_path, progress=seen.append))
     assert seen[-1].finished == 0
     monkeypatch.undo()
-    mended = quiet(lossy, range(1, 6), results=tmp_path, retry_failed=True, progress=seen.append)
+    restored = quiet(lossy, range(1, 6), results=tmp_path, retry_failed=True, progress=seen.append)
     assert seen[-1].finished == 2
-    assert set(mended["status"]) == {"ok"}
-    assert_frame_equal(mended, quiet(lossy, range(1, 6), results=tmp_path))
+    assert set(restored["status"]) == {"ok"}
+    assert_frame_equal(restored, quiet(lossy, range(1, 6), results=tmp_path))
 
 
 class Immediate(Executor):

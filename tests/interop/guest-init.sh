@@ -25,7 +25,7 @@ done
 sysctl -qw net.core.rmem_max=8388608 net.core.wmem_max=8388608 \
 	net.sctp.auth_enable=1 net.sctp.addip_enable=1 net.sctp.reconf_enable=1 \
 	net.sctp.intl_enable=1 || echo "sysctl failed"
-# A program that is told to leave may have ended before it reads that.
+# A program that gets the signal to leave may have ended before it reads that.
 leave() { :; }
 echo booted
 while read -r line; do

@@ -56,14 +56,14 @@ class Network(TwoHosts):
         for host, device in self._ends(path):
             host.ip("link", "set", device, "mtu", mtu)
 
-    def mend(self, path: int) -> None:
+    def restore(self, path: int) -> None:
         for host, device in self._ends(path):
             host.filter(f"add table netdev {device}")
             host.filter(f"delete table netdev {device}")
 
     def calm(self) -> None:
         for path in (1, 2):
-            self.mend(path)
+            self.restore(path)
             self.narrow(path, 1500)
             for host, device in self._ends(path):
                 if " tbf " in host.run("tc", "qdisc", "show", "dev", device):

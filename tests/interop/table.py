@@ -25,7 +25,7 @@ FEATURES = {
     "restart-ours": "polypath restarts: the association goes on",
     "restart-theirs": "the peer restarts: the association goes on",
     "heartbeats": "second path confirmed by heartbeats, both sides",
-    "failover": "the path in use cut under load both ways, and taken back when mended",
+    "failover": "the path in use cut under load both ways, and taken back when restored",
     "loss": "5 % loss each way",
     "mtu": "unequal MTUs: 1500 and 1280, the larger one cut",
     "pmtud": "polypath finds what a path carries, where what is larger vanishes (RFC 8899)",

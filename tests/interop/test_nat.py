@@ -87,6 +87,6 @@ class TestBetweenOurselves:
         assert_talk(inside, server, 40)
         wait_until(lambda: server.paths()[pair.network.address("a", 1)]["state"] == "inactive", 10,
                    lambda: f"{server.paths()}")
-        pair.network.mend(1)
+        pair.network.restore(1)
         assert_both_confirmed(inside, server)
         close(inside, server)

@@ -28,7 +28,7 @@ def test_messages_are_given_up(pair, result, tmp_path, who):
         speaks.send(12, 3000, 4, "mixed", "lifetime=100")
         # pion abandons messages at the second retransmission, and its first timeout may exceed two seconds.
         time.sleep(4 if pair.case.stack == "pion" else 1.5)
-        network.mend(1)
+        network.restore(1)
         speaks.send(20, 1000, 4)
         assert_all_arrived(speaks, hears, 40, 40)
         # Other stacks still send messages that have never been sent when their lifetime expires.
@@ -38,7 +38,7 @@ def test_messages_are_given_up(pair, result, tmp_path, who):
         for _ in range(4):
             speaks.send(30, 1000, 4, "mixed", "retransmissions=0")
             time.sleep(0.1)
-        network.mend(1)
+        network.restore(1)
         speaks.send(20, 1000, 4)
         assert_all_arrived(speaks, hears, 60, 40)
         assert gone < hears.limited() < gone + 120

@@ -21,7 +21,7 @@ def assert_both_confirmed(*peers) -> None:
 
 
 @cases(quick=False)
-def test_a_path_is_cut_and_mended(pair, result):
+def test_a_path_is_cut_and_restoreed(pair, result):
     """Data flows both ways when the path in use is cut, continues over the other one, and returns to the
     first one when that is restored."""
     ours, theirs = pair.join(paths=2, options=("brisk",))
@@ -42,10 +42,10 @@ def test_a_path_is_cut_and_mended(pair, result):
     assert_all_arrived(ours, theirs, 1500, 40)
     assert_all_arrived(theirs, ours, 1500, 40)
     assert network.received(2) > before[1] + 1_000_000, "all had arrived before the cut"
-    network.mend(1)
+    network.restore(1)
     assert_both_confirmed(ours, theirs)
     ours.send(1, 10)
-    wait_until(lambda: theirs.totals()[1]["messages"] == "1501", 5, "nothing after it was mended")
+    wait_until(lambda: theirs.totals()[1]["messages"] == "1501", 5, "nothing after it was restored")
     close(ours, theirs)
     result("failover")
 
@@ -63,7 +63,7 @@ def test_five_percent_loss(pair, result):
     assert_all_arrived(ours, theirs, 2 * count, 60)
     assert_all_arrived(theirs, ours, 2 * count, 60)
     assert pair.network.dropped(1) > count / 10
-    pair.network.mend(1)
+    pair.network.restore(1)
     close(ours, theirs)
     result("loss")
 
@@ -105,7 +105,7 @@ def test_a_restart(pair, result, who):
     time.sleep(0.5)
     network.lose(1)
     goes.vanish()
-    network.mend(1)
+    network.restore(1)
     back = pair.start("a" if who == "ours" else "b", True)
     back.until("up")
     stays.until("restart", 10)

@@ -180,7 +180,7 @@ class Sockets:
             raise
         finally:
             run.stop()
-            run.mend()
+            run.restore()
             self.free.put(hosts)
             shutil.rmtree(folder)
 
@@ -271,7 +271,7 @@ class _Run:
     def cut(self) -> None:
         raise NotImplementedError
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """Undo the cut, because the hosts are used again."""
 
 
@@ -314,7 +314,7 @@ class _Namespaces(_Run):
         if self.case.cut == "silent":
             self.hosts.swallow("b", 1)
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         self.hosts.a.ip("link", "set", "va1", "up")
         for side in ("a", "b"):
             self.hosts.shape(side, 1)

@@ -1,4 +1,4 @@
-//! Whether the peer is still there.
+//! Whether the peer still answers.
 
 use std::time::Duration;
 

@@ -32,7 +32,7 @@ pub(crate) struct KeyOptions {
 }
 
 impl KeyOptions {
-    /// The key alone: beside another key, such as the empty one, peers would not need this one.
+    /// The key alone: with another key, such as the empty one, peers would not need this one.
     pub(crate) fn keys(&self) -> Result<AuthKeys, Failure> {
         let mut keys = AuthKeys::default();
         let Some(path) = &self.auth_key_file else { return Ok(keys) };

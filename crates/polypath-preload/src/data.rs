@@ -338,7 +338,7 @@ fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
     };
     let mut seen = errno::check(look(&mut all));
     if seen == Err(libc::ECONNRESET) {
-        // The engine's end was closed before what it had sent was read: that is still there.
+        // The engine's end was closed before what it had sent was read, which can still be read.
         seen = errno::check(look(&mut all));
     }
     let seen = match seen {

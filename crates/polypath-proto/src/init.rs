@@ -343,7 +343,7 @@ impl InitAck<'_> {
             }
             Ok(())
         });
-        debug_assert!(written.is_ok(), "an INIT ACK of ours always fits 4096 bytes");
+        debug_assert!(written.is_ok(), "a local INIT ACK always fits 4096 bytes");
         let len = w.finish(shared.config.checksum);
         buf.truncate(len);
         buf

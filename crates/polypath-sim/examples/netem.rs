@@ -37,7 +37,7 @@ use tappers::{Interface, Tun};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// A TUN device: what the host sends through it can be received here.
+/// A TUN device: what the host sends through it can be read from it.
 struct Device(Tun);
 
 impl Device {

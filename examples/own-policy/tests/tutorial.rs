@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Every block of Rust in docs/own-policy.md stands in one of the sources, to the letter.
+/// Every block of Rust in docs/own-policy.md is in one of the sources, to the letter.
 #[test]
 fn the_code_of_the_tutorial_is_that_of_the_crate() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

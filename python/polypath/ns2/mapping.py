@@ -101,7 +101,7 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
     if profile != PROFILE:
         warnings.append(
             f'transport.profile: backend "ns2" follows the rules of profile "{PROFILE}" whatever '
-            f'the scenario says, which is "{profile}"'
+            f'the scenario states ("{profile}")'
         )
     return Setup(
         scenario=scenario.name,

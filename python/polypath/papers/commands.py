@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from polypath.papers.catalogue import PAPERS, find
 from polypath.papers.decide import decide
-from polypath.papers.markdown import markdown
+from polypath.papers.markdown import markdown, measurements
 from polypath.papers.record import claims_frame
 from polypath.papers.reproduce import reproduce, write
 from polypath.papers.reproduction import Reproduction
@@ -50,9 +50,9 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
     claims = commands.add_parser("claims", help="every statement of the papers with its verdict")
     claims.set_defaults(action=_claims)
-    claims.add_argument("--write", metavar="FILE", help="write the page of them (Markdown)")
+    claims.add_argument("--write", metavar="FILE", help="write the page (Markdown), and next to it what was measured (.tsv)")
     claims.add_argument(
-        "--check", action="store_true", help="with --write: only say whether FILE is up to date"
+        "--check", action="store_true", help="with --write: fail unless FILE is up to date"
     )
     claims.add_argument("--results", metavar="DIR", help="keep every run; go on where it stopped")
     claims.add_argument("--quiet", action="store_true", help="no progress")
@@ -106,12 +106,13 @@ def _claims(options: argparse.Namespace) -> int:
     if not options.write:
         _tell(done)
         return 0
-    page, file = markdown(done), Path(options.write)
-    if not options.check:
-        file.write_text(page, encoding="utf-8")
-        return 0
-    if file.read_text(encoding="utf-8") != page:
-        raise ValueError(f"{file} is stale: polypath-lab claims --write {file}")
+    page = Path(options.write)
+    texts = {page: markdown(done), page.with_suffix(".tsv"): measurements(done)}
+    for file, text in texts.items():
+        if not options.check:
+            file.write_text(text, encoding="utf-8")
+        elif not file.exists() or file.read_text(encoding="utf-8") != text:
+            raise ValueError(f"{file} is stale: polypath-lab claims --write {page}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Writes ``docs/claims.md``: every statement with its verdict, and summaries of figures."""
+"""Writes ``docs/claims.md``, a summary of every statement, and ``docs/claims.tsv``, what was measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from polypath.papers.judge import AS_DEBIAN_SHIPS_IT, Judged
 from polypath.papers.record import FULL, recorded_engines, recorded_frame
 from polypath.papers.registry import Figure, Paper
 from polypath.papers.reproduction import AGREEMENT, Reproduced, Reproduction
-from polypath.papers.verdict import Finding, Verdict
+from polypath.papers.verdict import Verdict
 from polypath.papers.words import (
     AGREES,
     RULE,
@@ -25,22 +25,25 @@ from polypath.papers.words import (
 )
 
 _HEAD = """\
-# What the papers say, and what comes out
+# The statements of five papers
 
 Written by `polypath-lab claims --write docs/claims.md`; every number and verdict is computed.
+[claims.tsv](claims.tsv) has each measured value and the range in which it holds, for polypath and
+for ns-2.
+
+{summary}
 
 {rule}
 
-Each row has three answers: whether the statement holds in polypath (small grid, and full grid as
+Each row has three results: whether the statement holds in polypath (small grid, and full grid as
 recorded), whether it holds in ns-2, and whether polypath equals ns-2 at its points. A statement
 that does not hold names its proof: that ns-2 does not meet it either, that polypath equals ns-2
-there, or traces and readings in its section below. Small grids have {seeds} seeds for most points
-and are run again by this command; the full grids are the papers' own, with more seeds than theirs,
-and stand here as they were [recorded](../python/polypath/data/recorded/README.md), judged by the
-rules above, with engine {engine}. `polypath-lab reproduce --full` runs a grid that is not recorded.
-Changes are of the transfer time: -21 % is 21 % shorter.
-
-{summary}
+there, or traces and readings in the remarks below its table. Small grids have {seeds} seeds for
+most points and are run again by this command; the full grids are the papers' own, with more seeds
+than in the papers, as they were [recorded](../python/polypath/data/recorded/README.md) with engine
+{engine}, judged by the rules above.
+`polypath-lab reproduce --full` runs a grid that is not recorded. Changes are of the transfer time:
+-21 % is 21 % shorter.
 """
 
 
@@ -54,8 +57,8 @@ def markdown(reproduction: Reproduction) -> str:
         "Small grids": [one.verdict for one in claims],
         "Full grids": [one.full.verdict for one in claims if one.full],
     }
-    summary = "  \n".join(
-        f"{grids}, {len(own)} statements: {_tally(own)}." for grids, own in verdicts.items()
+    summary = "\n".join(
+        f"- {grids}, {len(own)} statements: {_tally(own)}." for grids, own in verdicts.items()
     )
     engine = ", ".join(recorded_engines(paper.paper.key for paper in reproduction.papers))
     head = _HEAD.format(seeds=seeds, summary=summary, rule=fill(RULE, 100), engine=engine)
@@ -67,12 +70,22 @@ def _tally(verdicts: Iterable[Verdict]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in tally(verdicts).items() if count)
 
 
+def measurements(reproduction: Reproduction) -> str:
+    """Tab-separated values of every check of each statement, a row for each source of results."""
+    heads = ["paper", "statement", "source", "check", "measured", "allowed", "verdict", "note"]
+    rows = (row for paper in reproduction.papers for one in paper.claims for row in _measured(one))
+    papers = {one.row.id: paper.paper.key for paper in reproduction.papers for one in paper.claims}
+    lines = [heads, *([papers[row[0]], *row] for row in rows)]
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
 def _paper(paper: Reproduced) -> str:
     heads = ["", "place", "statement", "paper", "small grid", "full grid"]
     heads += ["in ns-2", "equals ns-2", "proof"]
     lines = [f"## {paper.paper.title}", "", *_table(heads, (_verdicts(c) for c in paper.claims))]
-    for one in paper.claims:
-        lines += _measured(one)
+    remarks = [f"- **{one.row.id}**: {one.remark.strip()}" for one in paper.claims if one.remark]
+    if remarks:
+        lines += ["", f"### Remarks on {paper.paper.key}", "", *remarks]
     for figure in paper.paper.figures:
         lines += _summary(paper.paper, figure)
     lines += _agreement(paper.paper)
@@ -97,44 +110,38 @@ def _verdicts(one: Judged) -> list[str]:
     ]
 
 
-def _measured(one: Judged) -> list[str]:
-    """The results of each source for a statement."""
+def _measured(one: Judged) -> list[list[str]]:
+    """The checks of each source of results for a statement."""
     if one.ours is None:
         return []
-    ours = {"polypath, small grid": one.ours, "polypath, full grid": one.full}
-    rows = [("the paper", one.row.expected, "")]
-    for title, finding in {**one.ns2, **ours}.items():
+    own = {"polypath, small grid": one.ours, "polypath, full grid": one.full}
+    rows = []
+    for title, finding in {**one.ns2, **own}.items():
+        if finding is None:
+            continue
         # If another point replaces the statement's in ns-2's results, show them without a verdict.
-        judges = finding and (title in (*ours, AS_DEBIAN_SHIPS_IT) or not finding.notes)
-        text = _finding(finding, plan=finding is one.full)
-        rows.append((title, text, str(finding.verdict) if finding and judges else ""))
-    remark = [one.remark, ""] if one.remark else []
+        judges = title in (*own, AS_DEBIAN_SHIPS_IT) or not finding.notes
+        note = "; ".join(finding.notes)
+        for check, verdict in zip(finding.checks, finding.verdicts, strict=True):
+            decide = still_open(check) if finding is one.full and verdict is Verdict.UNDECIDED else ""
+            notes = "; ".join(filter(None, (note, decide)))
+            cells = [one.row.id, title, check.label, value(check), allowed(check)]
+            rows.append([*cells, str(verdict) if judges else "", notes])
     if one.equal:
-        remark += [f"polypath equals ns-2: {one.equal}", ""]
-    return ["", f"### {one.row.id}", "", *remark, *_table(["", "measured", "verdict"], rows)]
-
-
-def _finding(finding: Finding | None, *, plan: bool = False) -> str:
-    """The checks; with `plan`, also the number of runs that would decide an open statement."""
-    if finding is None:
-        return "no runs"
-    plan &= finding.verdict is Verdict.UNDECIDED
-    lines = []
-    for check in finding.checks:
-        missing = f"; {still_open(check)}" if plan and still_open(check) else ""
-        lines.append(f"{check.label}: {value(check)} [{allowed(check)}{missing}]")
-    return "<br>".join([*lines, *(f"({note})" for note in finding.notes)])
+        rows.append([one.row.id, "polypath against ns-2", "equality", str(one.equal), "", "", ""])
+    return rows
 
 
 def _summary(paper: Paper, figure: Figure) -> list[str]:
-    """The summary of a figure's recorded run."""
-    frame = recorded_frame(paper.key, FULL, f"{figure.file}.csv")
+    """The summary of a figure's recorded run, with a link to its data."""
+    name = f"{figure.file}.csv"
+    frame = recorded_frame(paper.key, FULL, name)
     if frame is None:
         return []
-    told = figure.summary(frame)
+    says = " ".join(figure.summary(frame).says)
     command = f"`polypath-lab reproduce {paper.key} {figure.id} --full`"
-    lines = ["", f"### {figure.name}: {figure.title}", "", " ".join([*told.says, f"({command})"])]
-    return [*lines, "", *_frame(told.table)] if told.table is not None else lines
+    data = f"[{name}](../python/polypath/data/recorded/{paper.key}/{FULL}/{name})"
+    return ["", f"### {figure.name}: {figure.title}", "", f"{says} ({command}; {data})"]
 
 
 def _agreement(paper: Paper) -> list[str]:
@@ -147,7 +154,7 @@ def _agreement(paper: Paper) -> list[str]:
         f"{len(frame) - len(outside)} of {len(frame)} points agree with ns-2 with the papers' "
         f"constants: {AGREES} ({command})."
     )
-    lines = ["", "### Beside ns-2", "", says]
+    lines = ["", f"### {paper.key} compared with ns-2", "", says]
     if outside.empty:
         return lines
     varied = outside.drop(columns=["agrees", "paths"], errors="ignore")

@@ -87,13 +87,13 @@ RULE = (
     "the spread of single transfers, and of the last digit; the number is undecided if the "
     "measured "
     "one is less precise than that (a mean: than 5 %). An order or a limit holds if the whole 90 % "
-    "interval lies "
-    "within it, does not hold if it lies outside, and is undecided otherwise, or with fewer than "
+    "interval is "
+    "within it, does not hold if it is outside, and is undecided otherwise, or with fewer than "
     'ten runs. "As much as" is judged at a point that is fixed in advance, and of several points '
     "the worst one at the level of all together. Counts have exact intervals (Clopper and Pearson, "
     "Garwood). polypath equals ns-2 if the 90 % interval of the mean difference, over the points "
     "of "
-    "a statement, lies within 5 %, and no point is surely outside."
+    "a statement, is within 5 %, and no point is surely outside."
 )
 
 

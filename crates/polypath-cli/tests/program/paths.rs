@@ -58,7 +58,7 @@ fn changes(summary: &Value, path: u64) -> Vec<&str> {
 }
 
 #[test]
-fn the_primary_is_cut_half_way_and_mended() {
+fn the_primary_is_cut_half_way_and_restored() {
     let files = Files::new(8_000_000);
     let mut emulator = Emulator::new(1, 2);
     let out = files.text("out");

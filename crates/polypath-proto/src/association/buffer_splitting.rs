@@ -3,14 +3,14 @@
 //!
 //! Dreibholz, Becke, Rathgeb, Tuexen, "On the Use of Concurrent Multipath Transfer over Asymmetric
 //! Paths" (2010), and draft-tuexen-tsvwg-sctp-multipath: with n paths, new data is sent on one
-//! while less than an n-th part of the buffer is outstanding there. usrsctp: sctp_buffer_splitting.
+//! while less than an n-th part of the buffer is outstanding on it. usrsctp: sctp_buffer_splitting.
 
 use super::Sender;
 use crate::constants::BufferSplitting;
 use crate::path::PathState;
 
 impl Sender<'_> {
-    /// New data is sent on a path only if fewer bytes than this are outstanding there.
+    /// New data is sent on a path only if fewer bytes than this are outstanding on it.
     pub(super) fn path_share(&self) -> u32 {
         let splitting = self.config.buffer_splitting();
         if splitting == BufferSplitting::Off || !self.sending.is_concurrent() {

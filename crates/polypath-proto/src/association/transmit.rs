@@ -263,7 +263,7 @@ impl Association {
     }
 
     /// ECN codepoint of the packet just written for `path`: ECN-capable if new data was added to
-    /// the `new_chunks` chunks sent there before.
+    /// the `new_chunks` chunks sent on it before.
     fn ect_beyond(&mut self, path: PathId, new_chunks: u64) -> Ecn {
         let ecn = self.ect(path);
         let p = &mut self.paths[path];

@@ -38,12 +38,12 @@ impl Path {
         }
     }
 
-    /// When data was last sent here, or the window last reduced because none was.
+    /// When data was last sent on this path, or the window last reduced because none was.
     pub(crate) const fn last_data(&self) -> Option<Time> {
         self.last_data
     }
 
-    /// The highest TSN sent here.
+    /// The highest TSN sent on this path.
     pub(crate) const fn highest_sent(&self) -> Option<Tsn> {
         self.highest_sent
     }
@@ -60,7 +60,7 @@ impl Path {
         self.chunks_in_flight = self.chunks_in_flight.saturating_sub(1);
     }
 
-    /// Bytes of chunks that were last sent here and wait for retransmission.
+    /// Bytes of chunks that were last sent on this path and wait for retransmission.
     pub(crate) const fn lost(&self) -> u32 {
         self.lost
     }
@@ -111,7 +111,7 @@ impl Path {
     }
 
     /// Drops void entries at the front. True if there was one, that is if the chunk that was
-    /// outstanding here for the longest time no longer is, or if nothing is in flight.
+    /// outstanding on this path for the longest time no longer is, or if nothing is in flight.
     pub(crate) fn oldest_is_gone(&mut self, outstanding: impl Fn(&SentHere) -> bool) -> bool {
         let mut gone = self.chunks_in_flight == 0;
         while self.sent_here.front().is_some_and(|s| !outstanding(s)) {
@@ -140,7 +140,7 @@ impl Path {
         self.sent_here.back().copied()
     }
 
-    /// Nothing sent here will be acknowledged any more.
+    /// Nothing sent on this path will be acknowledged any more.
     pub(crate) fn flight_dropped(&mut self) {
         self.in_flight = 0;
         self.chunks_in_flight = 0;
@@ -165,7 +165,7 @@ impl Path {
         self.sent_here.push_back(sent);
     }
 
-    /// Nothing sent here will be acknowledged or retransmitted any more.
+    /// Nothing sent on this path will be acknowledged or retransmitted any more.
     pub(crate) fn clear_flight(&mut self) {
         self.timed_out = false;
         self.in_flight = 0;

@@ -106,12 +106,12 @@ pub(crate) struct Path {
     max_packet: usize,
     /// Bytes of `max_packet` that every packet with DATA needs besides DATA and the common header.
     reserved: usize,
-    /// Bytes and chunks outstanding here, chunk headers included.
+    /// Bytes and chunks outstanding on this path, chunk headers included.
     in_flight: u32,
     chunks_in_flight: u32,
-    /// Bytes of chunks that were last sent here and wait for retransmission.
+    /// Bytes of chunks that were last sent on this path and wait for retransmission.
     lost: u32,
-    /// Send credit: one packet of retransmissions may be sent here regardless of the window.
+    /// Send credit: one packet of retransmissions may be sent regardless of the window.
     pub(crate) send_credit: bool,
     /// Transmissions on this path in order; may hold void entries.
     sent_here: VecDeque<SentHere>,
@@ -129,7 +129,7 @@ pub(crate) struct Path {
     heartbeat_answered: Option<Time>,
     /// When DATA that may measure the round-trip time, or a HEARTBEAT, was last sent.
     last_measured: Time,
-    /// The highest TSN sent here.
+    /// The highest TSN sent on this path.
     highest_sent: Option<Tsn>,
     /// When DATA was last sent, for the decay of an idle window.
     last_data: Option<Time>,
@@ -473,8 +473,8 @@ impl Path {
         self.rtt.end_back_off(now);
     }
 
-    /// A chunk last sent here has been acknowledged this time after that; `once` if it was sent
-    /// only once. May end the back-off of the RTO.
+    /// A chunk last sent on this path has been acknowledged this time after that; `once` if it was
+    /// sent only once. May end the back-off of the RTO.
     pub(crate) fn chunk_acknowledged(&mut self, age: Duration, once: bool) {
         self.rtt.acknowledged(age, once);
     }
@@ -574,7 +574,7 @@ impl Path {
 
     // Bandwidth (Qiao 2008, 5.2).
 
-    /// Chunks of `bytes` bytes that were sent here were acknowledged.
+    /// Chunks of `bytes` bytes that were sent on this path were acknowledged.
     pub(crate) fn acknowledged(&mut self, now: Time, bytes: u32) {
         let shortest = self.shortest_rtt();
         self.bandwidth.acknowledged(now, bytes, shortest);

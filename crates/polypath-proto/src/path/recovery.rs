@@ -136,7 +136,7 @@ impl Recovery {
         self.undo = None;
     }
 
-    /// Bytes were sent here.
+    /// Bytes were sent on this path.
     pub(super) fn sent(&mut self, bytes: u32) {
         if let Some(r) = &mut self.reduction {
             r.out += u64::from(bytes);

@@ -846,7 +846,7 @@ mod tests {
         assert_eq!(r.insert(&fragment(1, true, false, b"ab")), Ok(Joined::Waits));
         assert_eq!(r.0.blocks(), BLOCK);
         r.0.give_back();
-        assert_eq!(r.0.blocks(), BLOCK, "the message lies there");
+        assert_eq!(r.0.blocks(), BLOCK, "the message is stored");
         assert_eq!(&r.completes(&fragment(2, false, true, b"cd")).payload[..], b"abcd");
         r.0.give_back();
         assert_eq!(r.0.blocks(), 0);

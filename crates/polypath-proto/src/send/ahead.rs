@@ -80,7 +80,7 @@ mod tests {
         assert!(s.queue.is_empty());
         assert_eq!((s.flight.ahead(), s.flight.bytes()), (200, 200));
         assert!(s.flight.has_reserved_in(at(2), at(3)) && !s.flight.has_reserved_in(at(3), at(4)));
-        // The lowest is sent last on a path: chunks sent there before do not report it missing.
+        // The lowest is sent last on a path: chunks sent on it before do not report it missing.
         let first = s.flight.first_reserved().unwrap().0;
         assert_eq!(first, at(0));
         send(&mut s, first, Some(at(4)));

@@ -269,7 +269,7 @@ impl InFlight {
         was_in_flight
     }
 
-    /// A timeout on `path` was spurious: chunks sent there before `since` that it marked lost, and
+    /// A timeout on `path` was spurious: chunks sent on it before `since` that it marked lost, and
     /// that were not retransmitted, are in flight again. Returns them with their sizes, in the
     /// order in which they were sent.
     pub(crate) fn unmark(&mut self, path: PathId, since: Time) -> Vec<(SentHere, u32)> {

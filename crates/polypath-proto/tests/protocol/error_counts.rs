@@ -11,7 +11,7 @@ use proptest::prelude::*;
 #[derive(Clone, Debug)]
 enum Weather {
     Cut(u8),
-    Mend(u8),
+    Restore(u8),
     Lose(u8),
     /// Packets are duplicated, or seconds late.
     Disturb(u8),
@@ -22,7 +22,7 @@ enum Weather {
 fn weather() -> impl Strategy<Value = Weather> {
     prop_oneof![
         2 => (0u8..3).prop_map(Weather::Cut),
-        3 => (0u8..3).prop_map(Weather::Mend),
+        3 => (0u8..3).prop_map(Weather::Restore),
         1 => (0u8..60).prop_map(Weather::Lose),
         1 => (0u8..60).prop_map(Weather::Disturb),
         4 => (1u16..20_000).prop_map(Weather::Send),
@@ -90,7 +90,7 @@ proptest! {
             let mut end = net.now;
             match step {
                 Weather::Cut(path) => { net.cuts.insert(path); }
-                Weather::Mend(path) => { net.cuts.remove(&path); }
+                Weather::Restore(path) => { net.cuts.remove(&path); }
                 Weather::Lose(percent) => loss.set([percent.into(), loss.get()[1]]),
                 Weather::Disturb(percent) => loss.set([loss.get()[0], percent.into()]),
                 Weather::Send(size) => { let _ = net.send(0, 0, payload(1, size.into())); }

@@ -265,7 +265,7 @@ impl Handle {
     ///
     /// # Errors
     /// The emulator has ended.
-    pub fn mend(&self, path: usize) -> Result<(), EmulatorError> {
+    pub fn restore(&self, path: usize) -> Result<(), EmulatorError> {
         self.change(path, Direction::Both, ChangeKind::Up)
     }
 

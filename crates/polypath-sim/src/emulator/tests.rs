@@ -129,7 +129,7 @@ fn the_queue_limit_and_the_rate_hold() {
 }
 
 #[test]
-fn paths_are_cut_and_mended() {
+fn paths_are_cut_and_restoreed() {
     let (sender, receiver) = (socket([127, 79, 0, 1]), socket([127, 79, 0, 2]));
     let path = PathSpec::default().delay(Span::millis(5));
     let emulator = start(&scenario(&[path], &receiver, 79), None).unwrap();
@@ -138,7 +138,7 @@ fn paths_are_cut_and_mended() {
     assert!(!emulator.report().unwrap().links[0].up);
     sender.send_to(b"lost", front).unwrap();
     assert!(receives_nothing(&receiver));
-    emulator.mend(0).unwrap();
+    emulator.restore(0).unwrap();
     assert!(emulator.report().unwrap().links[0].up);
     sender.send_to(b"found", front).unwrap();
     assert_eq!(receive(&receiver).0, b"found");

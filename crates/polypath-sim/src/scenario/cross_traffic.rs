@@ -283,7 +283,7 @@ mod tests {
             let squares = shares.iter().map(|share| (share[kind] - mean) * (share[kind] - mean));
             // 99 % interval of ten seeds (Student's t with 9 degrees of freedom).
             let half = 3.25 * (squares.sum::<f64>() / 90.0).sqrt();
-            assert!(half < 0.03, "{mean} +- {half} says nothing");
+            assert!(half < 0.03, "{mean} +- {half} decides nothing");
             assert!((mean - expected).abs() < half, "{mean} +- {half}, not {expected}");
         }
     }

@@ -165,7 +165,7 @@ fn a_lost_tail_is_repaired_in_about_two_round_trips() {
             packets * 1452
         )
     };
-    // So many packets that the last one leaves alone, with others in flight.
+    // A number of packets with which the last one leaves alone, with others in flight.
     let alone = |packets: &u32| {
         let sent: Vec<f64> =
             transmissions(&traced(&text("rack", *packets), 1).1).iter().map(|t| t.sent).collect();

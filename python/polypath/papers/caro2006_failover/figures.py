@@ -249,7 +249,7 @@ figure_12 = over_losses(
 
 section_5 = over_losses(
     "V",
-    "The mechanism that the paper proposes (Figure 13) beside plain failover",
+    "The mechanism that the paper proposes (Figure 13) and plain failover",
     {
         "PMR 0": using("dormant-hop", 0),
         "PMR 5": using("dormant-hop", 5),

@@ -190,7 +190,7 @@ def nearest(setting: Setting, known: Collection[Setting]) -> tuple[Setting, str]
     best = min(candidates, key=apart)
     if apart(best) == 0:
         return best, ""
-    return best, f"alternate {best.alternate_loss:g} % stands for {setting.alternate_loss:g} %"
+    return best, f"alternate {best.alternate_loss:g} % in place of {setting.alternate_loss:g} %"
 
 
 def cause(setting: Setting) -> str:

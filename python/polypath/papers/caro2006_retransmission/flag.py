@@ -170,7 +170,7 @@ def _with_half_width(rows: pd.DataFrame, mean: str, half_width: str) -> list[str
 
 section_4_2 = Figure(
     "4.2",
-    "The retransmission flag beside timestamps",
+    "The retransmission flag compared with timestamps",
     _grid,
     _draw,
     _summary,

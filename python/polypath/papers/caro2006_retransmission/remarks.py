@@ -21,14 +21,14 @@ REMARKS = {
     "R03": (
         "In release 3.6 of the module with the same queues AllRtxAlt is quicker at 1 % loss of the "
         "alternate path as well, by 4.7 % ± 6.5 at 3 % primary loss (28 transfers) and 15.7 % ± 14 "
-        "at 5 % (11 transfers), as with uniform loss (Figure 6); the paper says so of 0 % alone."
+        "at 5 % (11 transfers), as with uniform loss (Figure 6); the paper states it for 0 % alone."
     ),
     "R04": (
         "A small grid has no group of ten transfers at 8 % primary loss, nor have the runs of "
         "release 3.6. With uniform loss the order turns between 4 and 5 % (Figure 6)."
     ),
     "R05": (
-        "The paper does not say how it averages. Its 2.3 s and 5.9 s are met by the averages of "
+        "The paper does not state how it averages. Its 2.3 s and 5.9 s are met by the averages of "
         "the "
         "values above the floor of 1 s (RTO.Min): release 3.6 of the module has 2.39 s ± 0.14 for "
         "the primary. Over time it has 1.34 s."

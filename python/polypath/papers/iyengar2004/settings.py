@@ -179,4 +179,4 @@ def nearest(setting: Setting, known: Collection[Setting]) -> tuple[Setting, str]
         return None
     if math.isclose(best.loss_2, setting.loss_2):
         return best, ""
-    return best, f"path 2 with {best.loss_2:g} % stands for {setting.loss_2:g} %"
+    return best, f"path 2 with {best.loss_2:g} % in place of {setting.loss_2:g} %"

@@ -99,8 +99,8 @@ def sent_after(result: Result, setting: Timeout) -> tuple[int, ...]:
         NotThereError: No packet was sent on path 2 after it.
     """
     packets = result.packets()
-    mended = setting.lost_at + setting.lost_for
-    own = packets[(packets["link"] == "alternate/forward/first") & (packets["time"] > mended)]
+    restored = setting.lost_at + setting.lost_for
+    own = packets[(packets["link"] == "alternate/forward/first") & (packets["time"] > restored)]
     if own.empty:
         raise NotThereError("nothing leaves on path 2 after the loss")
     times = own.loc[own["chunks"].str.contains("DATA"), "time"].to_numpy()

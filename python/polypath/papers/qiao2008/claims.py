@@ -102,7 +102,7 @@ def _differences(source: Source, settings: Sequence[Transfer]) -> list[Check]:
     checks = []
     for one in settings:
         theirs = stated()[one.strategy, int(one.primary_rate), int(one.secondary_rate)]
-        label = f"{one.strategy}, {rate(one.primary_rate)}: beside the table's {theirs:g} s"
+        label = f"{one.strategy}, {rate(one.primary_rate)}: against the table's {theirs:g} s"
         quotient = source.mean(one).mean / theirs
         checks.append(Check(label, _change(quotient), -_TO_THE_DIGIT, _TO_THE_DIGIT, exact=True))
     return checks
@@ -205,7 +205,7 @@ def _beside(source: Source, settings: Sequence[Transfer]) -> list[Check]:
     checks = []
     for one in settings:
         quotient = source.mean(one).mean / _better(source, one)
-        label = f"{one.links}, beside the better fixed policy"
+        label = f"{one.links}, against the better fixed policy"
         checks.append(Check(label, _change(quotient), high=_AS_GOOD, exact=True))
     return checks
 
@@ -279,7 +279,7 @@ _ON_Q04 = """
 25 of the table's 26 times are met within 0.02 %. The other (25 Mbit/s) hangs on 2 us: the chunks of
 a burst come 12 us apart to a queue that is full, and TSN 1452 finds a place because a packet has
 left 1.9 us before. A primary path longer by 1.5 us gives the place to TSN 1455, and the transfer
-the paper's time. Nothing in the paper tells its links and headers to within so little.
+the paper's time. The paper does not state its links and headers to that precision.
 """
 _ON_Q07 = """
 Of the full grid's nine points that are not as good, eight have a receive buffer smaller than the

@@ -244,7 +244,7 @@ def _grid_5_2(full: bool) -> Grid:
 
 def _draw_5_2(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
     frame = decided(runs, [one for one in wanted.settings if isinstance(one, Transfer)])
-    figure, (axes,) = charts.blank(1, "Beside the better of FRtxOnAlt and FRtxOnSame")
+    figure, (axes,) = charts.blank(1, "Compared with the better of FRtxOnAlt and FRtxOnSame")
     ordered = frame.sort_values("alternate_over_same", ignore_index=True)
     for colour, column, label in (
         (COLOURS[0], "FRtxOnAlt", "FRtxOnAlt"),

@@ -27,7 +27,7 @@ use crate::policy::entry::{Entry, Setup};
 /// See the [module](self).
 pub static MODEL: Entry<dyn FailoverPolicy> = Entry::new(
     "model",
-    "as dormant-hop; the stand-in becomes the primary if sqrt(3/(4p))/RTT is larger there \
+    "as dormant-hop; the substitute becomes the primary if sqrt(3/(4p))/RTT is larger on it \
               (Caro 2006, IV.2)",
     |setup| Box::new(Model::new(setup, |p, path, _| path.rtt * (p * 4.0 / 3.0).sqrt())),
 );

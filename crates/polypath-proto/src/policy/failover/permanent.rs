@@ -22,7 +22,7 @@ use crate::policy::entry::Entry;
 /// See the [module](self).
 pub static PERMANENT: Entry<dyn FailoverPolicy> = Entry::new(
     "permanent",
-    "as dormant-hop; after change_primary_threshold errors the stand-in becomes the primary \
+    "as dormant-hop; after change_primary_threshold errors the substitute becomes the primary \
               (permanent failover; Caro 2006, IV)",
     |setup| Box::new(Permanent(DORMANT_HOP.make(setup))),
 );

@@ -33,7 +33,7 @@ use crate::time::Time;
 /// See the [module](self).
 pub static RETRANSMISSION_FLAG: Entry<dyn RttSampling> = Entry::<dyn RttSampling>::new(
     "retransmission-flag",
-    "a retransmitted chunk too, if a flag in the SACK says that the retransmission caused \
+    "a retransmitted chunk too, if a flag in the SACK reports that the retransmission caused \
               it; both sides (Caro 2006, 4.2)",
     |_| Box::new(RetransmissionFlag { stray_until: Time::ZERO }),
 )

@@ -24,7 +24,7 @@ use crate::time::Time;
 /// See the [module](self).
 pub static TIMESTAMPS: Entry<dyn RttSampling> = Entry::<dyn RttSampling>::new(
     "timestamps",
-    "every chunk that left when the peer's SACK says, retransmissions too; 12 bytes a packet, \
+    "every chunk sent at the time that the peer's SACK reports, retransmissions too; 12 bytes a packet, \
               both sides (TS; Caro 2006, 4.2)",
     |_| Box::new(Timestamps),
 )

@@ -8,7 +8,7 @@ use crate::policy::entry::Entry;
 /// See the [module](self).
 pub static PRIMARY: Entry<dyn Scheduler> = Entry::new(
     "primary",
-    "all new data to the primary path or its stand-in (RFC 9260 6.4)",
+    "all new data to the primary path or its substitute (RFC 9260 6.4)",
     |_| Box::new(Primary),
 );
 

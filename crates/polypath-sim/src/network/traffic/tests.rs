@@ -101,7 +101,7 @@ fn pareto_bursts_of_shape_one_and_a_half_are_self_similar() {
     // H = (3 - 1.5) / 2. Both estimators are asymptotic: their own bias at these scales is up to
     // 0.02 (Taqqu, Teverovsky, Willinger 1995), which is added to the 99 % interval of ten seeds.
     for (name, (h, half)) in ["variance", "R/S"].into_iter().zip(hurst(1.5)) {
-        assert!(half < 0.06, "{name}: {h} +- {half} says nothing");
+        assert!(half < 0.06, "{name}: {h} +- {half} decides nothing");
         assert!((h - 0.75).abs() <= half + 0.02, "{name}: H = {h} +- {half}");
     }
 }

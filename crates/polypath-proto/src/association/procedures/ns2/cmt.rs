@@ -57,11 +57,11 @@ struct PathNotes {
     suffered: bool,
     /// The recover point (uiRecover).
     recover: Option<Tsn>,
-    /// The highest TSN found outstanding here by any cut (uiHighestTsnSent).
+    /// The highest TSN found outstanding on the path by any cut (uiHighestTsnSent).
     highest: Option<Tsn>,
     /// Packets that count towards Max.Burst.
     burst: u32,
-    /// The lowest chunk outstanding here, as the current event's retransmissions see it.
+    /// The lowest chunk outstanding on the path, as the current event's retransmissions see it.
     first: Option<Tsn>,
 }
 
@@ -339,7 +339,7 @@ impl Sender<'_> {
         self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_sub(waiting);
     }
 
-    /// A HEARTBEAT ACK has reactivated a failed path: retransmits what is outstanding there; if
+    /// A HEARTBEAT ACK has reactivated a failed path: retransmits what is outstanding on it; if
     /// nothing waits then, new data is sent.
     pub(super) fn ns2_cmt_path_is_back(&mut self, now: Time, path: PathId) {
         self.ns2_mark_all(now, path, None);

@@ -10,7 +10,7 @@
 //!   SendMuch).
 //! - Windows grow before they are cut.
 //! - T3-rtx stops for every path that owns a chunk which the cumulative ack removes, or whose
-//!   lowest chunk a gap ack block acknowledges, and restarts if anything is outstanding there. Its
+//!   lowest chunk a gap ack block acknowledges, and restarts if anything is outstanding on it. Its
 //!   expiry marks everything outstanding on the path, including what was marked before.
 //! - A measurement of the round-trip time is abandoned at a cut and at a timeout, but its chunk
 //!   keeps its time.

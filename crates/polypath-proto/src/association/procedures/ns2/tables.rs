@@ -79,12 +79,12 @@ impl PathSide {
         self.stale_probes.retain(|&p| p != tsn);
     }
 
-    /// New data or a HEARTBEAT was sent here: the path is not idle for the heartbeats.
+    /// New data or a HEARTBEAT was sent on the path: it is not idle for the heartbeats.
     pub(super) const fn used(&mut self, now: Time) {
         self.last_used = Some(now);
     }
 
-    /// When new data or a HEARTBEAT was last sent here.
+    /// When new data or a HEARTBEAT was last sent on the path.
     pub(super) fn idle_since(&self, path: &Path) -> Time {
         self.last_used.unwrap_or(path.created)
     }

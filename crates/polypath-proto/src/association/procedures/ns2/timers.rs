@@ -43,7 +43,7 @@ impl Sender<'_> {
         }
     }
 
-    /// T3-rtx has expired on a path: marks everything outstanding there, except what was sent
+    /// T3-rtx has expired on a path: marks everything outstanding on it, except what was sent
     /// within the last `recent` (the SRTT heuristic of Iyengar 2004, IV.B, which no release of the
     /// module has).
     pub(super) fn ns2_mark_all(&mut self, now: Time, path: PathId, recent: Option<Duration>) {
