@@ -138,15 +138,46 @@ docs: ## the site, in target/site: without warnings, links checked
 		-r scripts/docs-requirements.txt && cp scripts/docs-requirements.txt .venv-docs/requirements.txt; }
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
 
-.PHONY: deb msrv packages
+.PHONY: site newcomer installations targets deb msrv features packages semver
+# What a test in a clean root file system of Debian needs: root, and minutes.
+clean_debian = scripts/setup.sh package && $(PYTEST) -c packaging/tests/pytest.ini packaging/tests/$(1)
+
+site: docs ## opens every page of the site in Chromium, narrow and wide, light and dark: four minutes; SCREENSHOTS=folder keeps pictures
+	@scripts/setup.sh site
+	@cmp -s scripts/site-requirements.txt .venv-docs/site-requirements.txt || { \
+		.venv-docs/bin/python -m pip install -q --disable-pip-version-check -r scripts/site-requirements.txt && \
+		cp scripts/site-requirements.txt .venv-docs/site-requirements.txt; }
+	.venv-docs/bin/python scripts/check-site.py $(if $(SCREENSHOTS),--screenshots $(SCREENSHOTS))
+
+newcomer: ## the README's commands in a clean Debian, up to a file and a figure: under five minutes plus downloads, as root, on an idle machine
+	@$(call clean_debian,test_newcomer.py)
+
+installations: ## Debian package, static program, wheel, source distribution and container, each tried in a clean Debian: half an hour, as root
+	@$(call clean_debian,test_installations.py)
+
+targets: ## compiles for Windows and macOS as far as Debian's packages allow: ten minutes, as root
+	@$(call clean_debian,test_targets.py)
+
 deb: ## a Debian package in target/debian: program, man pages, completions, systemd units
 	packaging/deb.sh
 
-packages: ## what `cargo publish` would upload of each crate, compiled from the packages alone
-	$(CARGO) package $(LOCKED) $(foreach crate,$(CRATES),-p $(crate))
+packages: ## what `cargo publish` would upload of each crate, compiled from the packages alone; nothing is uploaded
+	$(CARGO) publish --dry-run $(LOCKED) $(foreach crate,$(CRATES),-p $(crate))
 
 msrv: ## compiles the program with the oldest Rust that Cargo.toml states (rustup toolchain install it)
 	$(CARGO) +$(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml) check --locked --target-dir target/msrv -p polypath-cli
+
+features: ## compiles every combination of the crates' features
+	$(CARGO) check $(LOCKED) -p polypath-proto --no-default-features
+	$(CARGO) check $(LOCKED) -p polypath-proto --features ns2
+	$(CARGO) check $(LOCKED) -p polypath-sim --no-default-features
+	$(CARGO) check $(LOCKED) -p polypath-sim
+	$(CARGO) check $(LOCKED) -p own-policy --no-default-features
+	$(CARGO) check $(LOCKED) -p own-policy --no-default-features --features python
+
+semver: ## the changes of the libraries' interfaces since the last release are allowed by its version (cargo install cargo-semver-checks)
+	@tag=$$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null) || { echo 'no release to compare with'; exit 0; }; \
+	for crate in $(filter-out polypath-cli,$(CRATES)); do $(CARGO) semver-checks --baseline-rev $$tag -p $$crate || exit 1; done
 
 own-policy: ## the example's policies as a Python module, in target/own-policy (docs/own-policy.md)
 	$(CARGO) build --release $(LOCKED) -p own-policy --no-default-features --features python
@@ -155,7 +186,7 @@ own-policy: ## the example's policies as a Python module, in target/own-policy (
 
 lab: installed own-policy
 	$(BUILD_TESTED)
-	$(LAB)/bin/ruff check tests benches scripts
+	$(LAB)/bin/ruff check tests benches scripts packaging
 	cd python && ../$(LAB)/bin/ruff format --check . && ../$(LAB)/bin/ruff check . && ../$(LAB)/bin/mypy
 	$(LAB)/bin/python -m mypy.stubtest --ignore-disjoint-bases polypath._core
 	POLYPATH_BIN="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/polypath" $(LAB)/bin/python -m pytest -c python/pyproject.toml python/tests

@@ -66,14 +66,15 @@ def page(table: list[dict[str, str]]) -> str:
     """docs/links.md."""
     head = (
         "# Fast on which links\n\n"
-        "`make links` writes this page and [links.csv](links.csv), which has every cell of\n"
+        "`make links` writes this summary and [links.csv](links.csv), which has every cell of\n"
         "`cargo run --release -p polypath-sim --example links -- list`. Transfers in the simulator with default\n"
         "settings (profile `modern`), and with `congestion=cubic`, for eleven seconds or a hundred round trips.\n\n"
         "- *share*: goodput from the second second on, of what payload could use of the link.\n"
-        "- *of ideal*: goodput overall, of what a sender delivers whose window doubles in each round trip until it\n"
-        "  fills the link, after two round trips for the handshake.\n"
-        "- *queue*: mean delay by the queue in the second half of the run, in milliseconds.\n"
-        "- *retransmitted*: share of all chunks, in percent. *CPU*: seconds per GB, both hosts and the network.\n\n"
+        "- *of ideal* (`of_ideal`): goodput overall, of what a sender delivers whose window doubles in each round\n"
+        "  trip until it fills the link, after two round trips for the handshake.\n"
+        "- *queue* (`queue_ms`): mean delay by the queue in the second half of the run, in milliseconds.\n"
+        "- *retransmitted*: share of all chunks, in percent. *CPU* (`cpu_s_per_gb`): seconds per GB, both hosts and\n"
+        "  the network.\n\n"
         "## Summary: lowest share, and median\n\n"
         "| cells | `bbr` | `cubic` |\n|---|---|---|\n"
     )
@@ -91,24 +92,7 @@ def page(table: list[dict[str, str]]) -> str:
             entries.append(f"{own[0][0]:.2f} ({worst}); {own[len(own) // 2][0]:.2f}")
         lines.append(f"| {key} | {' | '.join(entries)} |")
     text = head + "\n".join(lines) + "\n"
-    for group, title in GROUPS.items():
-        columns = " | ".join(f"`{c}`: share, of ideal, queue, retransmitted, CPU" for c in CONTROLLERS)
-        text += f"\n## {title}\n\n| cell | {columns}"
-        text += " |\n|---|---|---|\n" if group != "two" else ", Jain's index |\n|---|---|---|\n"
-        by_cell: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
-        for row in table:
-            if row["cell"].split(":")[0] == group:
-                by_cell[row["cell"]][row["congestion"]] = row
-        for cell, own in by_cell.items():
-            parts = cell.split(":")[1:]
-            entries = []
-            for controller in CONTROLLERS:
-                r = own[controller]
-                entry = (f"{float(r['share']):.2f}, {float(r['of_ideal']):.2f}, {float(r['queue_ms']):.0f}, "
-                         f"{float(r['retransmitted']):.1f}, {float(r['cpu_s_per_gb']):.1f}")
-                entries.append(entry + (f", {float(r['jain']):.3f}" if group == "two" else ""))
-            name = ", ".join([f"{parts[0]} Mbit/s", f"{parts[1]} ms", f"{parts[2]} %", f"{parts[3]} BDP", *parts[4:]])
-            text += f"| {name} | {' | '.join(entries)} |\n"
+    text += "\nThe groups of cells:\n\n" + "".join(f"- {group}: {title}\n" for group, title in GROUPS.items())
     found = sockets_page.section("links")
     return f"{text}\n{found}" if found else text
 

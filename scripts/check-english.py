@@ -146,7 +146,8 @@ def findings(path: Path):
     yield from sorted(found)
 
 
-everywhere, comments, comments_dtls = Words(EVERYWHERE), Words(EVERYWHERE + COMMENTS), Words(EVERYWHERE + COMMENTS + DTLS)
+everywhere, comments = Words(EVERYWHERE), Words(EVERYWHERE + COMMENTS)
+comments_dtls = Words(EVERYWHERE + COMMENTS + DTLS)
 
 
 def files(root: Path):

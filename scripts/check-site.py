@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Opens every page of the site (target/site, `make docs`) in a browser: 400 and 1400 pixels wide, light and dark.
 
-Rejects pages that scroll horizontally, messages of errors on the console, requests that fail or leave the site, pictures
-that do not load, and text whose contrast with its background is below 4.5 (3 for large text, WCAG 2.1 AA). Writes
-screenshots with --screenshots.
+Rejects pages that scroll horizontally, messages of errors on the console, requests that fail or leave the site,
+pictures that do not load, and text whose contrast with its background is below 4.5 (3 for large text, WCAG 2.1 AA).
+Writes screenshots with --screenshots.
 
     scripts/check-site.py [--browser FILE] [--screenshots FOLDER] [PAGE ...]
 
@@ -25,14 +25,15 @@ ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "target" / "site"
 WIDTHS = (400, 1400)
 #: How the site stores a reader's choice of colours.
-SCHEMES = {"light": 0, "dark": 1}
+SCHEMES = {"light": (0, "default"), "dark": (1, "slate")}
 #: Elements wider than the window, unless something around them scrolls or hides them; and pictures that are missing.
 INSPECT = """() => {
     const wide = document.documentElement.clientWidth, found = [];
     if (document.documentElement.scrollWidth > wide)
         found.push(`scrolls horizontally: ${document.documentElement.scrollWidth} px of ${wide}`);
     for (const image of document.images)
-        if (image.checkVisibility() && !(image.complete && image.naturalWidth > 0)) found.push(`no picture: ${image.src}`);
+        if (image.checkVisibility() && !(image.complete && image.naturalWidth > 0))
+            found.push(`no picture: ${image.src}`);
     const clips = (element) => {
         for (let one = element.parentElement; one; one = one.parentElement)
             if (getComputedStyle(one).overflowX != "visible") return true;
@@ -50,7 +51,8 @@ INSPECT = """() => {
     };
     const background = (element) => {
         const layers = [];
-        for (let one = element; one; one = one.parentElement) layers.push(numbers(getComputedStyle(one).backgroundColor));
+        for (let one = element; one; one = one.parentElement)
+            layers.push(numbers(getComputedStyle(one).backgroundColor));
         return layers.reverse().reduce((back, front) => over(front, back), [255, 255, 255]);
     };
     const light = (colour) => colour.slice(0, 3).map((v) => v / 255)
@@ -67,7 +69,8 @@ INSPECT = """() => {
         const ratio = (bright + 0.05) / (dark + 0.05), size = parseFloat(style.fontSize);
         const large = size >= 24 || size >= 18.66 && style.fontWeight >= 700;
         if (ratio < (large ? 2.995 : 4.495))
-            pale.set(`contrast ${ratio.toFixed(2)}: ${style.color} on ${back.map(Math.round)}`, element.textContent.trim().slice(0, 30));
+            pale.set(`contrast ${ratio.toFixed(2)}: ${style.color} on ${back.map(Math.round)}`,
+                     element.textContent.trim().slice(0, 30));
     }
     for (const [what, text] of pale) found.push(`${what}: "${text}"`);
     return found;
@@ -88,8 +91,9 @@ def served():
 def check(browser: Browser, address: str, pages: list[str], width: int, scheme: str, folder: Path | None):
     """(page, complaint) of all pages at this width, in these colours."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    context.add_init_script("localStorage.setItem('/.__palette', JSON.stringify("
-                            f"{{index: {SCHEMES[scheme]}, color: {{scheme: '{['default', 'slate'][SCHEMES[scheme]]}'}}}}))")
+    index, name = SCHEMES[scheme]
+    context.add_init_script("localStorage.setItem('/.__palette', "
+                            f"JSON.stringify({{index: {index}, color: {{scheme: '{name}'}}}}))")
     complaints: list[str] = []
 
     def route(route):
@@ -103,7 +107,7 @@ def check(browser: Browser, address: str, pages: list[str], width: int, scheme: 
     tab = context.new_page()
     tab.on("console", lambda message: message.type in ("error", "warning") and complaints.append(message.text))
     tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.on("response", lambda response: response.status >= 400 and complaints.append(f"{response.status} {response.url}"))
+    tab.on("requestfailed", lambda request: complaints.append(f"failed: {request.url}"))
     for page in pages:
         tab.goto(address + page, wait_until="load")
         background = tab.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -241,9 +241,10 @@ def summary(result: dict) -> str:
 
 
 def happened(sent: dict, change: str, row: str, since: float) -> list[tuple[str, str]]:
-    """Rows of the summary for the first such change of path 0."""
+    """Rows of the summary for the first such change of path 0 after a time. The sender's clock starts before the
+    demo's, which begins with the file's first byte."""
     found = [entry["at_s"] for entry in sent["changes"]
-             if entry["path"] == 0 and entry["change"] == change]
+             if entry["path"] == 0 and entry["change"] == change and entry["at_s"] >= since]
     if found:
         text = f"{words(change)} at {found[0]:.1f} s, {max(0.0, found[0] - since):.1f} s later"
         return [(row, text)]

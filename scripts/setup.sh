@@ -2,7 +2,7 @@
 # Makes a machine ready: system packages where it may install them (apt, as root), components of the
 # Rust toolchain, virtual environments for the Python tests. Only what is missing; at once if nothing is.
 #
-#   scripts/setup.sh build|check|test|bench
+#   scripts/setup.sh build|check|test|bench|package|site
 #
 # Says in one line each what is missing and what is skipped because of it. With CI=true a skip is a
 # failure.
@@ -13,9 +13,9 @@ PATH=$PATH:/usr/sbin:/sbin
 skips=0
 
 case $purpose in
-build | check | test | bench) ;;
+build | check | test | bench | package | site) ;;
 *)
-    echo "usage: $0 build|check|test|bench" >&2
+    echo "usage: $0 build|check|test|bench|package|site" >&2
     exit 2
     ;;
 esac
@@ -53,6 +53,15 @@ needs() {
         echo "socat|has socat|tests of polypath run with socat"
         echo "lksctp-tools|has sctp_test|tests of polypath run with sctp_test and sctp_darn"
         echo "groff-base|has groff|tests of man pages"
+    fi
+    if [ "$purpose" = package ]; then
+        echo "debootstrap|has debootstrap|clean root file systems"
+        echo "iproute2|has ip|clean root file systems"
+        echo "musl-tools|has musl-gcc|the static program"
+        echo "buildah|has buildah|the container"
+    fi
+    if [ "$purpose" = site ]; then
+        echo "chromium|has chromium|the site in a browser"
     fi
     if [ "$purpose" = bench ]; then
         echo "ns2|has ns|the simulator next to ns-2"
@@ -135,7 +144,7 @@ environment() {
 }
 
 environments() {
-    [ "$purpose" = test ] || return 0
+    [ "$purpose" = test ] || [ "$purpose" = package ] || return 0
     environment .venv "end-to-end tests" tests/requirements.txt
     environment .venv-lab "tests of the Python package" python/requirements-build.txt python/requirements-test.txt
 }

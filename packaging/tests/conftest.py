@@ -60,7 +60,8 @@ class Root:
                                       check=True).stdout.strip()).resolve()
         self.show(sysroot, "/opt/rust")
 
-    def words(self, command: str, *, user: str = "newcomer", network: bool = False, inside: list[str] = ()) -> list[str]:
+    def words(self, command: str, *, user: str = "newcomer", network: bool = False,
+              inside: list[str] = ()) -> list[str]:
         """The command line that runs a command of the shell in the root file system.
 
         It is alone in its process and mount namespaces. Without `network` it has a loopback interface only;
@@ -73,9 +74,10 @@ class Root:
         for path, where in self.shown:
             setup.append(f"mount --bind -o ro {shlex.quote(str(path))} .{shlex.quote(where)}")
         home = "/root" if user == "root" else f"/home/{user}"
+        folders = [f"{home}/.cargo/bin", "/opt/rust/bin", "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin",
+                   "/sbin", "/bin"]
         variables = {"HOME": home, "USER": user, "LANG": "C.UTF-8", "CARGO_TERM_COLOR": "never",
-                     "PATH": f"{home}/.cargo/bin:/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-                     **self.environment}
+                     "PATH": ":".join(folders), **self.environment}
         if not network:
             variables |= {"CARGO_NET_OFFLINE": "true", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"{home}/.downloads"}
         else:
@@ -100,6 +102,14 @@ class Root:
         """Install packages of Debian."""
         return self.run("apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y "
                         f"--no-install-recommends install {shlex.join(packages)}", user="root", network=True)
+
+    def copy_sources(self, where: str) -> None:
+        """The files that are committed here, in a folder of the newcomer."""
+        folder = self.folder / where.lstrip("/")
+        folder.mkdir(parents=True)
+        archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+        subprocess.run(["tar", "x", "-C", folder], input=archive, check=True)
+        self.run(f"chown -R newcomer:newcomer {shlex.quote(where)}", user="root")
 
 
 def missing() -> str | None:

@@ -15,8 +15,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import CERTIFICATES, ROOT, Root, clean_root
 
+from conftest import CERTIFICATES, ROOT, Root, clean_root
 from support import namespaces
 from support.program import make_file, sha256, target
 
@@ -44,11 +44,13 @@ def transfers(root: Root, processes, program: str, folder: str, **how) -> None:
     sent = make_file(place / "file", 3_000_000)
     with namespaces.Namespace() as host:
         receiver = processes.start(*root.words(
-            f"cd {folder} && mkdir -p got && {program} recv --bind 127.0.0.1,127.0.0.2 -o got", inside=host.inside, **how))
+            f"cd {folder} && mkdir -p got && {program} recv --bind 127.0.0.1,127.0.0.2 -o got",
+            inside=host.inside, **how))
         receiver.said("code phrase ")
         (phrase,) = re.findall(r"code phrase (\S+)", receiver.err)
         sender = processes.start(*root.words(
-            f"cd {folder} && {program} send file 127.0.0.1 --via 127.0.0.2 --code {phrase} --json", inside=host.inside, **how))
+            f"cd {folder} && {program} send file 127.0.0.1 --via 127.0.0.2 --code {phrase} --json",
+            inside=host.inside, **how))
         summary = sender.wait().json
         assert receiver.wait().code == 0, receiver.err
     assert summary["sha256"] == sent == sha256(place / "got" / "file")
@@ -65,7 +67,7 @@ def test_the_debian_package(root, processes):
     assert "polypath" in completed
     root.run("polypath run -- true")
     # The units are valid, are not enabled, and start a program that is there.
-    checked = root.run("systemd-analyze verify /usr/lib/systemd/system/polypath-*.service 2>&1 || true", user="root").out
+    checked = root.run("systemd-analyze verify /usr/lib/systemd/system/polypath-*.service || true", user="root").out
     assert [line for line in checked.splitlines() if "polypath" in line] == []
     assert root.run("find /etc/systemd -name 'polypath*'").out == ""
     transfers(root, processes, "polypath", "/home/newcomer")
@@ -127,7 +129,7 @@ def draws(root: Root) -> None:
 
 
 def test_the_source_distribution(root):
-    """It has all sources and the lock file: pip builds it offline, from crates and packages that were fetched before."""
+    """It has all sources and the lock file: pip builds it offline, from crates and packages fetched before."""
     shutil.rmtree(BUILT / "sdist", ignore_errors=True)
     build(LAB / "maturin", "sdist", "--out", BUILT / "sdist", where=ROOT / "python")
     (file,) = (BUILT / "sdist").glob("*.tar.gz")
@@ -149,8 +151,8 @@ def test_the_source_distribution(root):
 
 
 def test_the_container(root, tmp_path, processes):
-    """Builds Dockerfile as it is. Its first image cannot be fetched here: the clean root file system with this machine's
-    toolchain stands in for it, and the musl target is there before `rustup target add`."""
+    """Builds Dockerfile as it is. A clean root file system with this machine's toolchain takes the place of its first
+    image, and the musl target is there before `rustup target add`."""
     if not shutil.which("buildah"):
         pytest.skip("no buildah")
     sysroot = Path(subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True,

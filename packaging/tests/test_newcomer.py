@@ -13,7 +13,6 @@ import time
 import tomllib
 
 from conftest import ROOT, Root
-
 from support.program import make_file, sha256, wait_until
 
 README = (ROOT / "README.md").read_text()

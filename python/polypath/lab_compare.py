@@ -32,7 +32,7 @@ def add(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.set_defaults(action=_compare)
     add_scenario(parser, "SCENARIO.toml", nargs="?")
     parser.add_argument("--seed", type=int, metavar="N", help="of the run; or the first script's")
-    parser.add_argument("--random", type=int, metavar="N", help="number of random scripts of losses")
+    parser.add_argument("--random", type=int, metavar="N", help="this number of random scripts")
     parser.add_argument(
         "--combination",
         default="same",

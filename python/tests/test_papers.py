@@ -9,11 +9,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from printed import faults_in_print, lab, linear
 
 import polypath
 from polypath import Scenario, papers
+from polypath.figures import COLOURS
 from polypath.lab import _parser, main
 from polypath.papers import charts, tables
 from polypath.papers.further import Further
@@ -349,6 +352,45 @@ def test_the_report_has_every_row_and_needs_nothing_else(
 
 
 @pytest.mark.xdist_group("small grids")
+def test_figures_can_be_read_in_print(reproduction: papers.Reproduction) -> None:
+    """Text of 7 pt, labels with units on both axes, legends, colours for the colour-blind."""
+    charts = [
+        (f"{paper.paper.key} {shown.figure.id}", shown.chart)
+        for paper in reproduction.papers
+        for shown in paper.figures
+        if shown.chart is not None
+    ]
+    assert len(charts) > 20
+    assert [fault for name, chart in charts for fault in faults_in_print(name, chart)] == []
+
+
+def test_the_palette_differs_for_the_colour_blind() -> None:
+    """Each pair of colours differs with colour blindness (matrices of Machado et al. 2009)."""
+    matrices = {
+        "protanopia": [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ],
+        "deuteranopia": [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ],
+        "tritanopia": [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ],
+    }
+    for kind, matrix in matrices.items():
+        seen = {colour: lab(np.array(matrix) @ linear(colour)) for colour in COLOURS}
+        for one, other in itertools.combinations(COLOURS, 2):
+            difference = float(np.linalg.norm(seen[one] - seen[other]))
+            assert difference > 8, f"{kind}: {one} and {other} differ by {difference:.1f} (CIE76)"
+
+
+@pytest.mark.xdist_group("small grids")
 def test_the_page_of_claims_is_up_to_date(reproduction: papers.Reproduction) -> None:
     page = markdown(reproduction)
     data = measurements(reproduction)
@@ -357,7 +399,8 @@ def test_the_page_of_claims_is_up_to_date(reproduction: papers.Reproduction) -> 
             "polypath-lab claims --write docs/claims.md"
         )
     for row in rows():
-        assert f"| {row.id} |" in page and f"\t{row.id}\tpolypath, small grid\t" in data
+        assert f"| {row.id} |" in page
+        assert f"\t{row.id}\tpolypath, small grid\t" in data
     # A summary: the measured values are in the data file.
     assert len(page) < 60_000
 

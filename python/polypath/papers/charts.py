@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -135,7 +136,11 @@ def _notes(frame: pd.DataFrame) -> str:
 
 
 def legend(figure: Chart, axes: Axes, order: Sequence[str], note: str = "") -> None:
-    """One legend below all panels, in the paper's order."""
+    """One legend below all panels, in the paper's order, and the vertical label on each row."""
+    for one in figure.axes:
+        spec = one.get_subplotspec()
+        if spec and spec.is_first_col() and not one.get_ylabel():
+            one.set_ylabel(axes.get_ylabel())
     known = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     labels = [label for label in order if label in known]
     handles = [known[label] for label in labels]
@@ -143,22 +148,29 @@ def legend(figure: Chart, axes: Axes, order: Sequence[str], note: str = "") -> N
         handles,
         labels,
         loc="outside lower center",
-        ncols=3,
+        ncols=2 if max(map(len, labels), default=0) > 30 else 3,
         frameon=False,
-        title=note or None,
+        title=fill(note, 95) if note else None,
         fontsize="small",
         title_fontsize="small",
     )
 
 
 def blank(panels: int, title: str, *, height: float = 3.6) -> tuple[Chart, list[Axes]]:
-    """A figure with panels side by side, each with its own vertical axis as in the papers."""
+    """A figure with two panels a row, each with its own vertical axis as in the papers.
+
+    Its width is that of a printed page, so that fonts are printed in their size.
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(max(5.2, 3.3 * panels), height + 0.6), layout="constrained")
-    graphs = figure.subplots(1, panels, squeeze=False)
+    rows, columns = -(-panels // 2), min(panels, 2)
+    size = (6.6 if columns == 2 else 5.2, height * rows + 0.6)
+    figure = Figure(figsize=size, layout="constrained")
+    graphs = figure.subplots(rows, columns, squeeze=False)
     figure.suptitle(title, fontsize="medium")
-    for axes in graphs[0]:
+    for axes in graphs.flat[panels:]:
+        axes.remove()
+    for axes in graphs.flat[:panels]:
         axes.grid(color="0.9")
         axes.set_axisbelow(True)
-    return figure, list(graphs[0])
+    return figure, list(graphs.flat[:panels])

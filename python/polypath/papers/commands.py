@@ -50,7 +50,11 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
     claims = commands.add_parser("claims", help="every statement of the papers with its verdict")
     claims.set_defaults(action=_claims)
-    claims.add_argument("--write", metavar="FILE", help="write the page (Markdown), and next to it what was measured (.tsv)")
+    claims.add_argument(
+        "--write",
+        metavar="FILE",
+        help="write the page (Markdown), and next to it what was measured (.tsv)",
+    )
     claims.add_argument(
         "--check", action="store_true", help="with --write: fail unless FILE is up to date"
     )

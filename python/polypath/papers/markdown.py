@@ -1,4 +1,4 @@
-"""Writes ``docs/claims.md``, a summary of every statement, and ``docs/claims.tsv``, what was measured."""
+"""Writes ``docs/claims.md``, a summary, and ``docs/claims.tsv``, each check of a statement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from textwrap import fill
 import pandas as pd
 
 from polypath.papers.judge import AS_DEBIAN_SHIPS_IT, Judged
-from polypath.papers.record import FULL, recorded_engines, recorded_frame
+from polypath.papers.record import FULL, recorded_frame
 from polypath.papers.registry import Figure, Paper
 from polypath.papers.reproduction import AGREEMENT, Reproduced, Reproduction
 from polypath.papers.verdict import Verdict
@@ -40,10 +40,9 @@ recorded), whether it holds in ns-2, and whether polypath equals ns-2 at its poi
 that does not hold names its proof: that ns-2 does not meet it either, that polypath equals ns-2
 there, or traces and readings in the remarks below its table. Small grids have {seeds} seeds for
 most points and are run again by this command; the full grids are the papers' own, with more seeds
-than in the papers, as they were [recorded](../python/polypath/data/recorded/README.md) with engine
-{engine}, judged by the rules above.
-`polypath-lab reproduce --full` runs a grid that is not recorded. Changes are of the transfer time:
--21 % is 21 % shorter.
+than in the papers, as they were [recorded](../python/polypath/data/recorded/README.md), judged by
+the rules above. `polypath-lab reproduce --full` runs a grid that is not recorded. Changes are of the
+transfer time: -21 % is 21 % shorter.
 """
 
 
@@ -60,8 +59,7 @@ def markdown(reproduction: Reproduction) -> str:
     summary = "\n".join(
         f"- {grids}, {len(own)} statements: {_tally(own)}." for grids, own in verdicts.items()
     )
-    engine = ", ".join(recorded_engines(paper.paper.key for paper in reproduction.papers))
-    head = _HEAD.format(seeds=seeds, summary=summary, rule=fill(RULE, 100), engine=engine)
+    head = _HEAD.format(seeds=seeds, summary=summary, rule=fill(RULE, 100))
     parts = [head]
     return "\n".join([*parts, *(_paper(paper) for paper in reproduction.papers)])
 
@@ -123,7 +121,9 @@ def _measured(one: Judged) -> list[list[str]]:
         judges = title in (*own, AS_DEBIAN_SHIPS_IT) or not finding.notes
         note = "; ".join(finding.notes)
         for check, verdict in zip(finding.checks, finding.verdicts, strict=True):
-            decide = still_open(check) if finding is one.full and verdict is Verdict.UNDECIDED else ""
+            decide = (
+                still_open(check) if finding is one.full and verdict is Verdict.UNDECIDED else ""
+            )
             notes = "; ".join(filter(None, (note, decide)))
             cells = [one.row.id, title, check.label, value(check), allowed(check)]
             rows.append([*cells, str(verdict) if judges else "", notes])

@@ -128,16 +128,6 @@ def recorded(paper: str, kind: str) -> Mapping[str, Finding]:
     return found
 
 
-def recorded_engines(papers: Iterable[str]) -> list[str]:
-    """The engines of the recorded full grids, without the fingerprints of later rows."""
-    engines: dict[str, None] = {}
-    for paper in papers:
-        frame = recorded_frame(paper, FULL, CLAIMS)
-        if frame is not None:
-            engines |= dict.fromkeys(str(one) for one in frame["engine"].unique())
-    return sorted(engines)
-
-
 def recorded_frame(paper: str, kind: str, file: str) -> pd.DataFrame | None:
     """A recorded table; None if there is none."""
     place = _folder(paper, kind) / file

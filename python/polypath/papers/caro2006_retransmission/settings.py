@@ -170,7 +170,8 @@ def nearest(setting: Setting, known: Collection[Setting]) -> tuple[Setting, str]
     best = min(candidates, key=distance)
     notes = []
     if best.alternate_loss != setting.alternate_loss:
-        notes.append(f"alternate {best.alternate_loss:g} % in place of {setting.alternate_loss:g} %")
+        found, wanted = best.alternate_loss, setting.alternate_loss
+        notes.append(f"alternate {found:g} % in place of {wanted:g} %")
     if best.confirmation != setting.confirmation:
         notes.append(f"{best.policy}+{best.extensions} with the other start-up")
     return best, "; ".join(notes)
