@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-COLUMNS = 100
+COLUMNS = 103
 THEMES = {"light": ("#f6f8fa", "#24292f", "#57606a"), "dark": ("#161b22", "#e6edf3", "#9198a1")}
 
 
@@ -50,7 +50,7 @@ def drawing(lines: list[tuple[float, str]], theme: str) -> str:
     for number, (at, text) in enumerate(rows):
         shade = f' fill="{dim}"' if text.startswith("$") else ""
         appears = f'<set attributeName="visibility" to="hidden" begin="0s" dur="{at:.2f}s"/>' if at > 0.05 else ""
-        out.append(f'<text x="14" y="{26 + 18 * number}" xml:space="preserve"{shade}>{html.escape(text)}{appears}'
+        out.append(f'<text x="7" y="{26 + 18 * number}" xml:space="preserve"{shade}>{html.escape(text)}{appears}'
                    "</text>")
     return "\n".join([*out, "</svg>", ""])
 

@@ -164,3 +164,18 @@ def test_the_rates_of_the_figure(tmp_path):
     assert mean(cable, 1, 4) > 40 and mean(mobile, 1, 4) > 14
     assert mean(cable, 4.1, 8) == 0 and mean(mobile, 4.1, 8) > 14
     assert mean(cable, 11.5, 12.5) > 40
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_recording(theme):
+    """The README's recording is small, shows the cut and the whole file, and has labels of at least 7 pt in 16 cm."""
+    file = DOCS / "figures" / f"demo-{theme}.svg"
+    assert file.stat().st_size < 20_000
+    root = ElementTree.parse(file).getroot()
+    lines = ["".join(line.itertext()) for line in root.iter("{http://www.w3.org/2000/svg}text")]
+    text = "\n".join(lines)
+    assert lines[0] == "$ make demo" and "path 0 is cut" in text and "SHA-256   equal on both sides" in text
+    width = float(root.get("viewBox").split()[2])
+    assert float(root.get("font-size")) / width * 16 / 2.54 * 72 >= 7
+    # Monospaced letters are 0.61 of their size wide: no line is cut off.
+    assert max(map(len, lines)) * 0.61 * float(root.get("font-size")) <= width

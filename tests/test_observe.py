@@ -13,7 +13,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from support import namespaces
+from support.capture import fields
 from support.program import BRISK, ROOT, binary, make_file, wait_until
 
 # Loopback addresses used only by these tests, and only by this worker.
@@ -138,6 +141,11 @@ def perf(processes, runtime):
     return server, client
 
 
+def families(text: str) -> set[str]:
+    """The metrics that the parser of Prometheus' own client finds."""
+    return {family.name for family in text_string_to_metric_families(text)}
+
+
 def get(server, path: str, method: str = "GET") -> tuple[int, str, str]:
     host, port = re.search(r"metrics at http://([\d.]+):(\d+)/metrics", server.err).groups()
     assert host == "127.0.0.1"
@@ -180,6 +188,7 @@ def test_metrics(perf):
     status, kind, text = get(server, "/metrics")
     assert (status, kind) == (200, "application/openmetrics-text; version=1.0.0; charset=utf-8")
     first = parse(text)
+    assert families(text) == set(first)
     paths = {dict(key)["local"]: value for key, value in first["polypath_path_received_data_bytes"].items()}
     assert sorted(paths) == PEER and sum(paths.values()) > 1_000_000
     for local in PEER:
@@ -251,3 +260,37 @@ def test_the_page_has_all_events_and_metrics(perf):
     names = re.findall(r'put\("([a-z_]+)"', source) + re.findall(r'\("([a-z_]+)", json!', source)
     assert len(names) > 25
     assert [name for name in names if f"`{name}`" not in page] == []
+
+
+@pytest.mark.needs("namespaces", "dumpcap", "editcap", "tshark")
+def test_a_capture_with_the_secrets(processes, runtime, tmp_path):
+    """--key-log has the secrets of each connection in the capture, and editcap puts them into the file."""
+    make_file(tmp_path / "file", 300_000)
+    pcap, secrets = tmp_path / "transfer.pcapng", tmp_path / "secrets.txt"
+    with namespaces.Namespace() as host:
+        def start(*words, **how):
+            return processes.polypath(*words, inside=host.inside, **how)
+
+        sniffer = processes.start("dumpcap", "-q", "-i", "lo", "-f", "udp port 9899", "-w", pcap, inside=host.inside)
+        wait_until(lambda: pcap.exists() and pcap.stat().st_size > 0, 15, "dumpcap does not start", alive=sniffer.popen)
+        receiver = start("recv", "--bind", "127.0.0.1,127.0.0.2", "-o", tmp_path / "received",
+                         "--key-log", tmp_path / "others.txt").said("waiting on ")
+        sender = start("send", tmp_path / "file", "127.0.0.1", "--via", "127.0.0.2", "--key-log", secrets)
+        assert sender.wait().code == 0, sender.err
+        assert receiver.wait().code == 0, receiver.err
+        sniffer.popen.terminate()
+        sniffer.popen.wait()
+    assert stat.S_IMODE(secrets.stat().st_mode) == 0o600
+    lines = [line.split() for line in secrets.read_text().splitlines()]
+    assert sorted(map(tuple, lines)) == sorted(tuple(line.split()) for line in
+                                               (tmp_path / "others.txt").read_text().splitlines())
+    labels = {"CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_HANDSHAKE_TRAFFIC_SECRET", "CLIENT_TRAFFIC_SECRET_0",
+              "SERVER_TRAFFIC_SECRET_0"}
+    randoms = {random for label, random, secret in lines}
+    assert all({label for label, of, _ in lines if of == random} == labels for random in randoms)
+    seen = {row[0].replace(":", "") for row in
+            fields(pcap, ["dtls.handshake.random"], "dtls.handshake.type == 1", protocol="dtls")}
+    assert randoms and randoms <= seen, (randoms, seen)
+    readable = tmp_path / "readable.pcapng"
+    subprocess.run(["editcap", "--inject-secrets", f"tls,{secrets}", pcap, readable], check=True)
+    assert secrets.read_bytes() in readable.read_bytes()

@@ -1,4 +1,4 @@
-"""Runs the commands of README.md as written."""
+"""Runs the commands of README.md as written; `make newcomer` does so in a clean Debian, installation included."""
 
 import re
 import shlex
@@ -11,6 +11,13 @@ from support.program import ROOT, binary, make_file, sha256
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 COMMANDS = [shlex.split(line, comments=True) for block in BLOCKS for line in block.splitlines()]
+
+
+def test_the_readme_is_short_and_has_both_pictures():
+    assert len(README.splitlines()) < 120
+    pictures = re.findall(r'(?:srcset|src)="([^"]+)"', README)
+    assert len(pictures) == 4
+    assert all((ROOT / picture).exists() for picture in pictures)
 
 
 def commands(*beginning: str) -> list[list[str]]:

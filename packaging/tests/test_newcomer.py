@@ -2,7 +2,8 @@
 
 Two terminals are open, on two hosts (network namespaces) that see nothing but each other. What a newcomer downloads
 is fetched before the clock begins: Debian's packages, the repository, crates and Python packages. Everything else is
-on the clock. Compilers take most of it, so the machine should be idle.
+on the clock. Compilers take most of it. Where other processes take their processors, the clock shows the machine's
+load, and the test judges the processor time of the commands instead, and reports that.
 """
 
 import os
@@ -11,6 +12,7 @@ import shlex
 import subprocess
 import time
 import tomllib
+from pathlib import Path
 
 from conftest import ROOT, Root
 from support.program import make_file, sha256, wait_until
@@ -20,6 +22,10 @@ LINES = [line.partition(" #")[0].strip() for block in re.findall(r"^```sh\n(.*?)
          for line in block.splitlines()]
 #: Seconds for everything but downloads.
 LIMIT = 300
+#: Share of the processors that others may use before the clock means nothing.
+BUSY = 0.05
+#: Seconds of the transfers, which take as long on every machine.
+WAITING = 30
 
 
 class Terminal:
@@ -95,6 +101,7 @@ def test_a_newcomer(repository, processes, hosts):
     here.run("cd polypath")
 
     seconds, sent = 0.0, False
+    start, before = time.monotonic(), busy()
     for line in LINES[1:]:
         if line == recv:
             continue
@@ -112,7 +119,21 @@ def test_a_newcomer(repository, processes, hosts):
             seconds += time.monotonic() - began
     shown = here.end(here.begin("times"))
     minutes, rest = re.findall(r"^(\d+)m([\d.]+)s \d+m[\d.]+s$", shown, re.MULTILINE)[-1]
+    used, cores = 60 * int(minutes) + float(rest), os.cpu_count()
+    others = (busy() - before - used) / (cores * (time.monotonic() - start))
     print(f"{seconds:.0f} s up to a file and a figure, without downloads (at most {LIMIT}); "
-          f"{60 * int(minutes) + float(rest):.0f} s of processor time; load {os.getloadavg()[0]:.1f}")
+          f"{used:.0f} s of processor time; others used {max(0, others):.0%} of {cores} processors")
     assert sent and drawn
-    assert seconds < LIMIT
+    if others < BUSY:
+        assert seconds < LIMIT
+    else:
+        # A quarter more for the times in which a build has work for one processor only, and what waits for a network.
+        alone = 1.25 * used / cores + WAITING
+        print(f"busy: {alone:.0f} s by its processor time")
+        assert alone < LIMIT
+
+
+def busy() -> float:
+    """Seconds for which the processors have worked, all together."""
+    user, nice, system, _, _, *interrupts = map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9])
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")

@@ -1,8 +1,8 @@
 """What compiles for other systems, in a clean root file system of Debian unstable, which has a current Rust.
 
 `cargo check` reads all Rust and links nothing. It takes the standard library from its sources (-Zbuild-std). The C
-files of ring are compiled for Windows; for macOS they are not, because the SDK of Apple is missing. docs/install.md has the
-results.
+files of ring are compiled for Windows; for macOS they are not, because the SDK of Apple is missing. docs/install.md
+has the results.
 """
 
 import re

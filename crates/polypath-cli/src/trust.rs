@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use polypath::{Encryption, Identity, KnownFingerprint, Trust, Version};
+use polypath::{Encryption, Identity, KeyLog, KnownFingerprint, Trust, Version};
 use polypath_apps::consent::Phrase;
 
 use crate::code;
@@ -41,6 +41,12 @@ pub(crate) struct Options {
     /// Some peers, such as those of WebRTC, have only 1.2.
     #[arg(long, hide_short_help = true, value_name = "VERSION", default_value_t = Version::Dtls13, conflicts_with = "plain")]
     pub(crate) min_dtls: Version,
+    /// Append the secrets of all connections to this file, to decrypt captures
+    ///
+    /// In the format of NSS (SSLKEYLOGFILE), which Wireshark reads. A reader of this file and a
+    /// capture can read everything that was sent.
+    #[arg(long, hide_short_help = true, value_name = "FILE", conflicts_with = "plain")]
+    pub(crate) key_log: Option<PathBuf>,
 }
 
 impl Options {
@@ -66,7 +72,11 @@ impl Options {
             Some(path) => read_identity(path)?,
             None => own_identity(&folder()?)?,
         };
-        Ok(Some(Encryption { minimum: self.min_dtls, ..Encryption::new(identity, trust) }))
+        Ok(Some(Encryption {
+            minimum: self.min_dtls,
+            key_log: self.key_log.as_deref().map(key_log).transpose()?,
+            ..Encryption::new(identity, trust)
+        }))
     }
 
     /// The shared secret, if one was given.
@@ -87,6 +97,21 @@ impl Options {
     pub(crate) const fn asks_known_hosts(&self, raw: bool) -> bool {
         !(raw || self.plain) && self.fingerprint.is_none() && !self.has_secret()
     }
+}
+
+/// Appends the secrets of connections to a file that only this user can read. A disk that is full
+/// ends the log and not the transfer.
+fn key_log(path: &Path) -> Result<KeyLog, Failure> {
+    let file = fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| Failure::file("write", path, &error))?;
+    Ok(KeyLog::new(move |line| {
+        // In one call, because several processes may append to the file.
+        let _ = (&file).write_all(format!("{line}\n").as_bytes());
+    }))
 }
 
 fn no_raw() -> Failure {

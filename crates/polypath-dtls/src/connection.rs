@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use dimpl::{Dtls, Error, Output, ProtocolVersion, SecurityError};
 use polypath_proto::{FourTuple, Time};
 
+use crate::crypto::Provider;
 use crate::fingerprint::Fingerprint;
 use crate::hello::{self, ClientHello};
+use crate::key_log::KeyLog;
 use crate::marks::Marks;
 use crate::outgoing::Outgoing;
 use crate::trust::{Refusal, Trust};
@@ -92,11 +94,22 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) minimum: Version,
     pub(crate) scratch: &'a mut [u8],
     pub(crate) outgoing: &'a mut Outgoing,
+    /// Where the secrets of connections go, and the provider that derives them.
+    pub(crate) secrets: Option<(&'a KeyLog, &'a Provider)>,
 }
 
 impl Surroundings<'_> {
     fn instant(&self) -> Instant {
         self.origin + self.now.since(Time::ZERO)
+    }
+
+    /// Logs the secrets that a connection has just derived.
+    fn log_secrets(&self, random: Option<[u8; 32]>) {
+        let Some((log, provider)) = self.secrets else { return };
+        let secrets = provider.take_secrets();
+        if let Some(random) = random {
+            secrets.iter().for_each(|secret| log.write(&random, secret));
+        }
     }
 }
 
@@ -162,6 +175,16 @@ impl Connection {
         around: &mut Surroundings<'_>,
         deliver: &mut Deliver<'_>,
     ) -> Option<News> {
+        let news = self.advance(around, deliver);
+        around.log_secrets(self.random);
+        news
+    }
+
+    fn advance(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        deliver: &mut Deliver<'_>,
+    ) -> Option<News> {
         self.told = around.now;
         if self.dtls.handle_timeout(around.instant()).is_err() {
             return self.fail();
@@ -172,6 +195,17 @@ impl Connection {
     /// Handles a datagram that may be for this connection. One that is not, or is damaged or
     /// repeated, changes nothing (RFC 9147 4.5.1, 4.5.2).
     pub(crate) fn receive(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        datagram: &[u8],
+        deliver: &mut Deliver<'_>,
+    ) -> Option<News> {
+        let news = self.handle(around, datagram, deliver);
+        around.log_secrets(self.random);
+        news
+    }
+
+    fn handle(
         &mut self,
         around: &mut Surroundings<'_>,
         datagram: &[u8],

@@ -15,6 +15,7 @@ use crate::crypto::Provider;
 use crate::fingerprint::Fingerprint;
 use crate::hello::ClientHello;
 use crate::identity::Identity;
+use crate::key_log::KeyLog;
 use crate::outgoing::Outgoing;
 use crate::slots::{Key, Slot, Slots};
 use crate::trust::{Refusal, Trust};
@@ -73,6 +74,8 @@ pub struct Options {
     /// the cookie exchange is optional). Such a client gets at most three times the bytes that it
     /// has sent. Default: 0, so that every client has to repeat a cookie.
     pub unproven: usize,
+    /// Where the secrets of all connections go. Default: `None`, nowhere.
+    pub key_log: Option<KeyLog>,
     minimum: Version,
 }
 
@@ -103,6 +106,7 @@ impl Options {
             rekey_after: 1 << 23,
             max_connections: 4096,
             unproven: 0,
+            key_log: None,
             minimum: Version::Dtls13,
         }
     }
@@ -176,6 +180,7 @@ pub struct Layer {
     rekey_after: u64,
     max_connections: usize,
     unproven: usize,
+    key_log: Option<KeyLog>,
     /// Like `config`, for servers that request no cookie.
     without_cookie: Arc<Config>,
     fingerprint: Fingerprint,
@@ -226,6 +231,9 @@ impl Layer {
             }
             Arc::new(config.build().expect("a provider that computes what it should"))
         });
+        if options.key_log.is_some() {
+            provider.record_secrets();
+        }
         let fingerprint = options.identity.fingerprint();
         let Identity { key, certificate } = options.identity;
         Self {
@@ -236,6 +244,7 @@ impl Layer {
             rekey_after: options.rekey_after,
             max_connections: options.max_connections,
             unproven: options.unproven,
+            key_log: options.key_log,
             without_cookie,
             fingerprint,
             baker: Baker::new(secret),
@@ -357,6 +366,7 @@ impl Layer {
                     minimum: self.minimum,
                     scratch: &mut self.scratch,
                     outgoing: &mut self.outgoing,
+                    secrets: self.key_log.as_ref().zip(Some(&self.provider)),
                 };
                 if !slot.current.seal(&mut around, packet, out) {
                     self.stats.failed += 1;
@@ -501,6 +511,7 @@ impl Layer {
         };
         let Some(dtls) = self.served(now, &recipe, hello.version, &first, datagram) else {
             self.stats.failed += 1;
+            self.provider.take_secrets();
             return self.answer(way, hello.refused(self.minimum));
         };
         let mut connection = Connection::new(dtls, false, now);
@@ -533,6 +544,7 @@ impl Layer {
         let mut dtls = Dtls::new_13(config, self.certificate.clone(), instant);
         if dtls.handle_timeout(instant).and_then(|()| dtls.handle_packet(datagram)).is_err() {
             self.stats.failed += 1;
+            self.provider.take_secrets();
             return self.answer(way, hello.refused(self.minimum));
         }
         let mut connection = Connection::new(dtls, false, now);
@@ -720,6 +732,7 @@ impl Layer {
             minimum: self.minimum,
             scratch: &mut self.scratch,
             outgoing: &mut self.outgoing,
+            secrets: self.key_log.as_ref().zip(Some(&self.provider)),
         };
         let news = f(slot, &mut around);
         if let Some(mut next) = slot.next.take_if(|next| next.is_open()) {

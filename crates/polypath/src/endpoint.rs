@@ -67,6 +67,7 @@ impl Endpoint {
                     dtls::Options::new(identity, encryption.trust).at_least(encryption.minimum);
                 options.unproven = UNPROVEN;
                 options.max_connections = encryption.max_connections;
+                options.key_log = encryption.key_log;
                 Some(Layer::new(options, &random()?, origin))
             }
             None => None,

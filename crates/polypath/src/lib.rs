@@ -67,7 +67,7 @@ pub use observed::{Observed, Path, Snapshot};
 pub use observer::{EndpointSnapshot, Observer};
 pub use options::{ConnectOptions, Encapsulation, Encryption, EndpointOptions};
 pub use polypath_dtls as dtls;
-pub use polypath_dtls::{Fingerprint, Identity, KnownFingerprint, Refusal, Trust, Version};
+pub use polypath_dtls::{Fingerprint, Identity, KeyLog, KnownFingerprint, Refusal, Trust, Version};
 pub use polypath_proto as proto;
 pub use polypath_proto::{
     Abandoned, AbandonedCounts, AcceptedRequests, AddressChange, AddressError, AssociationId,

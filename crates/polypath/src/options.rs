@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use polypath_dtls::{Identity, Trust, Version};
+use polypath_dtls::{Identity, KeyLog, Trust, Version};
 use polypath_proto::wire::Checksum;
 use polypath_proto::{AuthKeys, Config, Remote, RouteTable, Seed};
 
@@ -41,12 +41,21 @@ pub struct Encryption {
     /// new connection replaces one without an open association; if there is none, new peers are
     /// refused. Default: 4096.
     pub max_connections: usize,
+    /// Where the secrets of all connections go, for programs that decrypt captures. Default:
+    /// `None`, nowhere.
+    pub key_log: Option<KeyLog>,
 }
 
 impl Encryption {
     /// Requires DTLS 1.3.
     pub const fn new(identity: Identity, trust: Trust) -> Self {
-        Self { identity: Some(identity), trust, minimum: Version::Dtls13, max_connections: 4096 }
+        Self {
+            identity: Some(identity),
+            trust,
+            minimum: Version::Dtls13,
+            max_connections: 4096,
+            key_log: None,
+        }
     }
 }
 
@@ -60,6 +69,7 @@ impl Default for Encryption {
             trust: Trust::Anyone,
             minimum: Version::Dtls13,
             max_connections: 4096,
+            key_log: None,
         }
     }
 }

@@ -41,8 +41,8 @@ that does not hold names its proof: that ns-2 does not meet it either, that poly
 there, or traces and readings in the remarks below its table. Small grids have {seeds} seeds for
 most points and are run again by this command; the full grids are the papers' own, with more seeds
 than in the papers, as they were [recorded](../python/polypath/data/recorded/README.md), judged by
-the rules above. `polypath-lab reproduce --full` runs a grid that is not recorded. Changes are of the
-transfer time: -21 % is 21 % shorter.
+the rules above. `polypath-lab reproduce --full` runs a grid that is not recorded. Changes are of
+the transfer time: -21 % is 21 % shorter.
 """
 
 

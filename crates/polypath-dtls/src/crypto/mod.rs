@@ -18,6 +18,8 @@ use dimpl::{CryptoError, CryptoOperation};
 use ring::hmac;
 use ring::rand::SystemRandom;
 
+use crate::key_log::Secret;
+
 /// The provider of one layer.
 ///
 /// Two of its functions need more than `dimpl` passes to them: `hmac_sha256` the key of a client's
@@ -54,6 +56,16 @@ impl Provider {
         self.0.provider.clone()
     }
 
+    /// Records the secrets of this layer's connections from now on.
+    pub(crate) fn record_secrets(&self) {
+        self.0.hmacs.record_secrets(true);
+    }
+
+    /// The secrets derived since the last call, if they are recorded.
+    pub(crate) fn take_secrets(&self) -> Vec<Secret> {
+        self.0.hmacs.take_secrets()
+    }
+
     /// Calls `f`, in which this layer's connections make and verify cookies with this key.
     pub(crate) fn with_cookie_key<R>(&self, key: &hmac::Key, f: impl FnOnce() -> R) -> R {
         self.0.hmacs.set_cookie_key(Some(key.clone()));
@@ -66,6 +78,7 @@ impl Provider {
 impl Drop for Provider {
     fn drop(&mut self) {
         self.0.hmacs.set_cookie_key(None);
+        self.0.hmacs.record_secrets(false);
         self.0.suites_13.iter().for_each(aead::Suite13::clear);
         SPARE.lock().unwrap_or_else(PoisonError::into_inner).push(self.0.clone());
     }

@@ -2,6 +2,7 @@
 
 mod first_byte;
 mod hostile;
+mod key_log;
 mod older;
 mod trust;
 mod ways;
