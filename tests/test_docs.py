@@ -140,7 +140,8 @@ def test_a_recording_shows_each_line_at_its_time():
     assert [text for _, text in lines] == ["a < b", "x" * 150] and lines[1][0] - lines[0][0] > 0.4
     root = ElementTree.fromstring(recording.drawing(lines, "dark"))
     rows = list(root.iter("{http://www.w3.org/2000/svg}text"))
-    assert [row.text for row in rows] == ["$ make demo", "a < b", "x" * recording.COLUMNS, "x" * (150 - recording.COLUMNS)]
+    wide = recording.COLUMNS
+    assert [row.text for row in rows] == ["$ make demo", "a < b", "x" * wide, "x" * (150 - wide)]
     hidden = [float(row[0].get("dur").rstrip("s")) for row in rows[2:]]
     assert hidden[0] == hidden[1] == round(lines[1][0], 2)
 

@@ -1,6 +1,7 @@
 """Every way to install polypath, from what is committed to a transfer or a figure in a clean root file system.
 
 The programs are built here with few optimizations, because nothing is measured; `make newcomer` builds as users do.
+With POLYPATH=FILE the Debian package has this program and the library next to it.
 """
 
 import json
@@ -58,7 +59,8 @@ def transfers(root: Root, processes, program: str, folder: str, **how) -> None:
 
 
 def test_the_debian_package(root, processes):
-    file = Path(build("packaging/deb.sh", "--out", BUILT, "--compress", "gzip").split()[-1])
+    given = [word for word in ("--program", os.environ.get("POLYPATH")) if os.environ.get("POLYPATH")]
+    file = Path(build("packaging/deb.sh", *given, "--out", BUILT, "--compress", "gzip").split()[-1])
     shutil.copy(file, root.folder / "tmp")
     root.install(f"/tmp/{file.name}", "man-db", "bash", "systemd")
     assert root.run("polypath --version").out == f"polypath {file.name.split('_')[1]}\n"
