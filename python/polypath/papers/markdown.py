@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from textwrap import fill
 
@@ -65,16 +66,9 @@ def markdown(reproduction: Reproduction) -> str:
 
 
 def _tally(verdicts: Iterable[Verdict]) -> str:
-    return ", ".join(f"{count} {verdict}" for verdict, count in tally(verdicts).items() if count)
-
-
-def measurements(reproduction: Reproduction) -> str:
-    """Tab-separated values of every check of each statement, a row for each source of results."""
-    heads = ["paper", "statement", "source", "check", "measured", "allowed", "verdict", "note"]
-    rows = (row for paper in reproduction.papers for one in paper.claims for row in _measured(one))
-    papers = {one.row.id: paper.paper.key for paper in reproduction.papers for one in paper.claims}
-    lines = [heads, *([papers[row[0]], *row] for row in rows)]
-    return "".join("\t".join(line) + "\n" for line in lines)
+    plural = {"holds": "hold", "does not hold": "do not hold", "undecided": "are undecided"}
+    text = ", ".join(f"{count} {verdict}" for verdict, count in tally(verdicts).items() if count)
+    return re.sub("|".join(plural), lambda found: plural[found[0]], text)
 
 
 def _paper(paper: Reproduced) -> str:
