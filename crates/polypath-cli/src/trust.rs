@@ -57,7 +57,10 @@ impl Options {
         otherwise: Trust,
     ) -> Result<Option<Encryption>, Failure> {
         if raw
-            && (self.has_secret() || self.fingerprint.is_some() || self.min_dtls == Version::Dtls12)
+            && (self.has_secret()
+                || self.fingerprint.is_some()
+                || self.min_dtls == Version::Dtls12
+                || self.key_log.is_some())
         {
             return Err(no_raw());
         }
