@@ -22,11 +22,13 @@ import functools
 import os
 import pathlib
 import types
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from polypath import _core
+
+_Item = TypeVar("_Item")
 
 __all__ = [
     "PORT",
@@ -119,6 +121,22 @@ class Path:
     """Number of times that the path became inactive."""
 
 
+class _Steps(AsyncIterator[_Item]):
+    """Iterates over what a call returns, up to ``None``.
+
+    A generator would end when a step is cancelled; here the next step continues.
+    """
+
+    def __init__(self, step: Callable[[], Awaitable[_Item | None]]) -> None:
+        self._step = step
+
+    async def __anext__(self) -> _Item:
+        item = await self._step()
+        if item is None:
+            raise StopAsyncIteration
+        return item
+
+
 class Identity:
     """A private key with a certificate, by which a peer recognises this side."""
 
@@ -183,11 +201,7 @@ class Association:
             self.abort()
 
     def __aiter__(self) -> AsyncIterator[Message]:
-        return self._messages()
-
-    async def _messages(self) -> AsyncIterator[Message]:
-        while (message := await self.receive()) is not None:
-            yield message
+        return _Steps(self.receive)
 
     async def send(
         self,
@@ -258,11 +272,13 @@ class Association:
 
     def events(self) -> AsyncIterator[Event]:
         """The events of the association from now on. The iteration ends with the association."""
-        return self._events(self._core.events())
+        events = self._core.events()
 
-    async def _events(self, events: _core.Events) -> AsyncIterator[Event]:
-        while (event := await _finish(events.next())) is not None:
-            yield Event(**event)
+        async def step() -> Event | None:
+            event = await _finish(events.next())
+            return None if event is None else Event(**event)
+
+        return _Steps(step)
 
     def paths(self) -> list[Path]:
         """State and counters of each path, at this moment."""
@@ -363,11 +379,7 @@ class Endpoint:
         await self.close()
 
     def __aiter__(self) -> AsyncIterator[Association]:
-        return self._accepted()
-
-    async def _accepted(self) -> AsyncIterator[Association]:
-        while (association := await self.accept()) is not None:
-            yield association
+        return _Steps(self.accept)
 
     async def connect(self, *addresses: str, port: int = PORT) -> Association:
         """Opens an association.

@@ -197,6 +197,51 @@ def test_a_cancelled_connect_gives_up() -> None:
     run(main())
 
 
+def test_a_cancelled_connect_gives_up_during_the_proof_of_a_secret() -> None:
+    async def main() -> None:
+        async with aio.Endpoint(FIRST, listen=True) as silent:
+            connecting = asyncio.create_task(
+                aio.connect(
+                    *of(silent), port=silent.port, bind=[FIRST], secret="correct horse battery"
+                )
+            )
+            far = await silent.accept()
+            assert far is not None
+            assert await far.receive() is not None
+            connecting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await connecting
+            with pytest.raises(ConnectionResetError):
+                await far.receive()
+
+    run(main())
+
+
+def test_a_cancelled_step_ends_no_iteration() -> None:
+    async def main() -> None:
+        async with aio.Endpoint(FIRST, listen=True) as server, aio.Endpoint(FIRST) as client:
+            accepted = aiter(server)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(accepted), 0.01)
+            near = await client.connect(*of(server), port=server.port)
+            far = await anext(accepted)
+            messages, events = aiter(far), far.events()
+            for waiting in (messages, events):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(anext(waiting), 0.2)
+            await near.send(b"late")
+            assert (await anext(messages)).payload == b"late"
+            near.abort("over")
+            assert "closed" in [event.kind async for event in events]
+            with pytest.raises(ConnectionResetError):
+                await anext(messages)
+            await server.close()
+            with pytest.raises(StopAsyncIteration):
+                await anext(accepted)
+
+    run(main())
+
+
 def test_a_shutdown_goes_on_when_it_is_cancelled() -> None:
     async def main() -> None:
         async with pair() as (near, far):
