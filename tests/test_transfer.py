@@ -265,6 +265,22 @@ def test_a_disk_that_fills_up(processes, tmp_path, out, hosts):
 
 
 @pytest.mark.clock
+@pytest.mark.needs("namespaces", "tc", "ethtool")
+def test_senders_have_fair_shares(processes, tmp_path, out, hosts):
+    """Three senders of equal files over the same two paths: the fastest has less than twice the rate of the slowest."""
+    make_file(tmp_path / "file", 4_000_000)
+    to = [hosts.address("b", path) for path in (1, 2)]
+    processes.polypath("recv", "--forever", "--bind", ",".join(to), "-o", out, inside=hosts.b.inside).said("waiting on")
+    senders = [processes.polypath("send", tmp_path / "file", to[0], "--via", to[1], "--as", f"file-{number}", "--json",
+                                  inside=hosts.a.inside,
+                                  env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path / f"host-{number}")})
+               for number in range(3)]
+    seconds = sorted(sender.wait().json["seconds"] for sender in senders)
+    print(f"{seconds} s")
+    assert seconds[-1] < 2 * seconds[0], seconds
+
+
+@pytest.mark.clock
 def test_many_senders_at_once(processes, tmp_path, out):
     """None waits for another."""
     make_file(tmp_path / "file", 100_000)
@@ -329,6 +345,22 @@ def test_a_disk_without_inodes(processes, tmp_path, out):
     ended = receiver.wait()
     assert ended.code == 1 and "no space left on device" in ended.err, ended.err
     assert int(ended.out) == 2, ended.out
+
+
+@pytest.mark.needs("namespaces")
+def test_a_stream_leaves_the_reserve_of_a_disk(processes, out):
+    """One that does not end is stopped before the disk is full, and its file is removed."""
+    small_disk = ('out=$1; shift; mount -t tmpfs -o size=20m none "$out" || exit; '
+                  '"$@"; code=$?; ls -A "$out"; exit $code')
+    receiver = processes.start("unshare", "-m", "sh", "-c", small_disk, "sh", out, binary(), "recv", "--bind", LOCAL,
+                               "-u", "0", "-o", out, *consent("recv")).said("waiting on")
+    to = f"{LOCAL}:" + re.search(r"UDP port (\d+)", receiver.err)[1]
+    with Path("/dev/zero").open("rb") as zeros:
+        sent = processes.polypath("send", "-", to, stdin=zeros).wait()
+    # Reported by the check, not by a write that has failed.
+    sent.complains("no space left on device: ", " needed, 0 B free")
+    ended = receiver.wait()
+    assert ended.code == 1 and not ended.out, ended.out
 
 
 def test_the_limit_of_open_files_is_raised(processes, out):

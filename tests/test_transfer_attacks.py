@@ -1,9 +1,10 @@
-"""What a sender cannot do to a receiver: one attack for each way. The attacker is
+"""What a peer cannot do to a receiver or to a sender: one attack for each way. The attacker is
 `crates/polypath-apps/examples/attacker.rs`."""
 
 import json
 import os
 import re
+import threading
 import time
 
 import pytest
@@ -62,7 +63,8 @@ def entry(path: list[str], kind: object = None) -> str:
 @pytest.mark.parametrize("path", [
     [".bashrc"], [".ssh", "authorized_keys"], ["..", "precious"], ["../precious"], ["/etc/passwd"], [""], ["."], [],
     ["a\nb"], ["\x1b[2J"], ["gpj.\u202eexe"], ["x" * 256], ["a"] * 65, ["out", "file"],
-    [".x.0123456789ab.polypath-part"],
+    [".x.0123456789ab.polypath-part"], ["..\\precious"], ["a\0b"], ["\u2066x"], ["\ufeff"], ["\u00e9" * 128],
+    ["x" * 200] * 21, ["a", "..", "b"],
 ], ids=repr)
 def test_names(receiver, attack, place, path):
     (place / "out").symlink_to("..")
@@ -81,6 +83,151 @@ def test_links(receiver, attack, place, link):
     ended = attack(port, "entry", entry(["link"], {"link": link})).wait(10)
     assert "points outside" in ended.out, ended.out
     assert list(place.iterdir()) == []
+
+
+def entries(*listed: tuple[list[str], object]) -> list[str]:
+    """Entries in this order."""
+    return [json.dumps({**json.loads(entry(path, kind)), "id": number}) for number, (path, kind) in enumerate(listed)]
+
+
+def test_a_link_through_a_link(receiver, attack, place):
+    """The first link leads to the top folder, so that the second one would lead out of it."""
+    _, port = receiver()
+    folders = [["top", "a", "b"][:depth] for depth in (1, 2, 3)]
+    ended = attack(port, "entry", *entries(*((folder, "folder") for folder in folders),
+                                           (["top", "a", "b", "up"], {"link": "../.."}),
+                                           (["top", "a", "b", "out"], {"link": "up/../precious"}),
+                                           (["top", "a", "b", "up", "file"], {"file": 3}))).wait(20)
+    *made, out, through = ended.out.splitlines()
+    assert len(made) == 4 and all("Done" in line for line in made), ended.out
+    assert "points outside" in out and "Refused" in through, ended.out
+    assert (place / "top" / "a" / "b" / "up").resolve() == place / "top"
+    assert not list(place.glob("**/out")) and not list(place.glob("**/file"))
+
+
+def test_a_folder_that_becomes_a_link(receiver, attack, place):
+    """A local user replaces a folder of the transfer by a link, again and again."""
+    (place / "inner").mkdir()
+    outside = place.parent / "outside"
+    outside.mkdir()
+    (place / "inner.link").symlink_to(outside)
+    ended = threading.Event()
+
+    def swap() -> None:
+        while not ended.is_set():
+            (place / "inner").rename(place / "inner.kept")
+            (place / "inner.link").rename(place / "inner")
+            (place / "inner").rename(place / "inner.link")
+            (place / "inner.kept").rename(place / "inner")
+
+    _, port = receiver()
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    try:
+        count = 1000
+        replies = attack(port, "entry", *entries(
+            *((["inner", f"folder-{number}"], "folder") for number in range(count)))).wait(30).out
+    finally:
+        ended.set()
+        swapping.join()
+    made = {path.name for path in (place / "inner").iterdir()}
+    assert replies.count("Done") == len(made) and 0 < len(made) < count, (len(made), replies[-200:])
+    assert list(outside.iterdir()) == []
+
+
+def test_the_time_of_a_folder_that_was_not_sent(receiver, attack, place):
+    """Nor does a name that is not announced change anything."""
+    (place / "theirs").mkdir()
+    os.utime(place / "theirs", ns=(1, 1_000_000_000))
+    before = (place / "theirs").stat().st_mtime_ns
+    _, port = receiver()
+    close = {"id": 0, "path": ["theirs"], "kind": "folder", "mode": 0o777, "modified": [7, 0]}
+    ended = attack(port, "close", json.dumps(close)).wait(10)
+    assert "Finished" in ended.out, ended.out
+    assert (place / "theirs").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("version, oldest, words", [
+    (99, 99, "the receiver's polypath is older"), (1, None, "the sender's polypath is older"),
+    (0, 0, "the sender's polypath is older"), (99, 2, '"version":2'),
+])
+def test_other_versions(receiver, attack, place, version, oldest, words):
+    """Older and newer senders learn what is the matter; a newer one that still has this version is served."""
+    process, port = receiver()
+    hello = {"version": version, "oldest": oldest, "service": "files", "code": False, "name": "", "size": 0}
+    ended = attack(port, "raw", 0x70660001, json.dumps(hello)).wait(10)
+    assert words in ended.out, ended.out
+    assert process.popen.poll() is None and list(place.iterdir()) == []
+
+
+@pytest.fixture
+def sent_to(processes, place):
+    """Sends a file to a receiver that keeps to no rule; returns the ended sender and the attacker."""
+    def run(*how: object, words: tuple = ("--timeout", 2)):
+        program = target() / "debug" / "examples" / "attacker"
+        attacker = processes.start(program, ATTACKER, "serve", *how).said("UDP port ")
+        port = re.search(r"UDP port (\d+)", attacker.out)[1]
+        ended = processes.start(os.environ.get("POLYPATH", target() / "debug" / "polypath"), "send",
+                                place.parent.parent / "file", f"{ATTACKER}:{port}", "--plain", "--bind", LOCAL,
+                                *words).wait(20)
+        assert not any(ord(c) < 32 and c != "\n" for c in ended.err), ended.err
+        assert "\u202e" not in ended.err, ended.err
+        return ended, attacker
+    return run
+
+
+def test_a_receiver_that_never_replies(sent_to):
+    ended, _ = sent_to("mute")
+    ended.complains("accepted the connection and does not reply", within=5)
+
+
+@pytest.mark.parametrize("reason, words", [
+    ("10.0.0.1: the file protocol has version 1, not 2", "the receiver's polypath is older than this one"),
+    ("\x1b[2J\u202eno\nhint: run this", "aborted the connection"),
+])
+def test_a_receiver_that_aborts(sent_to, reason, words):
+    ended, attacker = sent_to("abort", reason)
+    ended.complains(words)
+    assert attacker.out.count("accepted") == 1
+
+
+def test_a_receiver_that_guesses_the_phrase(sent_to):
+    """It learns whether one guess was right; the sender does not come back for another, however it ends."""
+    ended, attacker = sent_to("guess", words=("--code", "lusab-babad-gutih"))
+    assert ended.code == 1
+    attacker.said("proof ")
+    assert attacker.out.count("accepted") == 1
+
+
+HAVE = '{"have":{"id":0,"bytes":1000000,"block":1048576}}'
+
+
+@pytest.mark.parametrize("replies", [
+    [HAVE] * 3,
+    ['{"have":{"id":0,"bytes":1000001,"block":1048576}}'],
+    ['{"have":{"id":0,"bytes":1000000,"block":1}}'],
+    ['{"have":{"id":7,"bytes":1,"block":4096}}'],
+    ['{"from":{"id":0,"offset":1}}'],
+    ['{"from":{"id":0,"offset":0}}'] * 2,
+    ['{"from":{"id":18446744073709551615,"offset":0}}'],
+    ['{"from":{"id":0,"offset":0}}', HAVE],
+    ['{"done":{"id":0}}'],
+], ids=repr)
+def test_replies_that_do_not_fit(sent_to, replies):
+    """A receiver cannot make the sender read its file again and again, or accept that it has arrived."""
+    ended, _ = sent_to("replies", *replies)
+    ended.complains("the receiver's replies do not fit what was sent")
+
+
+@pytest.mark.parametrize("reply", [
+    '{"refused":{"id":0,"reason":"\\u001b[2J\\u202eno\\nhint: run this"}}', '{"error":"\\u001b]0;x\\u0007\\nno"}',
+    "nonsense", '{"error":"' + "x" * 40_000 + '"}',
+], ids=["refused", "error", "nonsense", "large"])
+def test_replies_that_disturb(sent_to, reply):
+    """Reasons are shown in one line, without what could disturb a terminal."""
+    ended, _ = sent_to("replies", reply, '"finished"')
+    assert ended.code == 1 and len(ended.err) < 1000, ended.err
+    ended.complains(ATTACKER)
 
 
 def test_an_existing_file(receiver, attack, place):

@@ -46,7 +46,7 @@ impl Credentials {
         let peer = reach.host.to_string();
         let failed = |error| reason::ended(&peer, &error);
         let is_known = self.proved || reach.is_known(association)? != Some(false);
-        let greeting = greeted(association, service).await.map_err(failed)?;
+        let greeting = greeted(association, service, reach.patience()).await.map_err(failed)?;
         let consent = if greeting.needs_proof() {
             let phrase = match &self.phrase {
                 Some(phrase) => phrase.clone(),
@@ -66,11 +66,18 @@ impl Credentials {
             greeting.accepted()
         };
         if !self.is_secret && reach.is_known(association)?.is_some() {
-            if !is_known && let Some(fingerprint) = association.peer() {
-                let short = fingerprint.short();
-                eprintln!("{peer} is new: its fingerprint, {short}, is stored in known_hosts");
+            match reach.remember(association) {
+                Ok(()) => {
+                    if let (false, Some(fingerprint)) = (is_known, association.peer()) {
+                        let short = fingerprint.short();
+                        eprintln!(
+                            "{peer} is new: its fingerprint, {short}, is stored in known_hosts"
+                        );
+                    }
+                }
+                // As with ssh, this host is one that the next command does not know either.
+                Err(failure) => eprintln!("warning: {}", failure.reason()),
             }
-            reach.remember(association)?;
         }
         Ok(consent)
     }

@@ -61,13 +61,20 @@ pub fn hello(service: Service, code: bool) -> Message {
     Part::Hello(hello).message()
 }
 
-/// Waits for the reply to the opening side's [`hello`].
+/// Waits for the reply to the opening side's [`hello`], at most for `patience`.
 ///
 /// # Errors
 ///
-/// The association ended, or the peer refuses or has no version in common.
-pub async fn greeted(association: &Association, service: Service) -> Result<Greeting<'_>, Error> {
-    match next(association).await.map_err(older)? {
+/// The association ended, or the peer is silent, refuses or has no version in common.
+pub async fn greeted(
+    association: &Association,
+    service: Service,
+    patience: Duration,
+) -> Result<Greeting<'_>, Error> {
+    let reply = timeout(patience, next(association)).await.map_err(|_| {
+        Error::Protocol("it has accepted the connection and does not reply".to_owned())
+    })?;
+    match reply.map_err(older)? {
         Part::Welcome(Welcome { version, code })
             if (service.oldest..=service.version).contains(&version) =>
         {
@@ -261,6 +268,8 @@ async fn reply(association: &Association) -> Result<Part, Error> {
 
 #[cfg(test)]
 mod tests {
+    use polypath::{ConnectOptions, Encryption, Endpoint, EndpointOptions, Identity, Trust};
+
     use super::*;
 
     const FILES: Service = Service { name: "files", version: 3, oldest: 2 };
@@ -293,5 +302,57 @@ mod tests {
         let cause = "10.0.0.1: the file protocol has version 2, not 1".to_owned();
         let error = older(Error::Closed(CloseReason::PeerAbort { cause }));
         assert!(error.to_string().contains("is older"), "{error}");
+    }
+
+    /// Two associated endpoints of 127.0.0.1 with encryption: the client's association and the
+    /// server's, and the server's certificate.
+    async fn connected() -> (Association, Association, Option<Fingerprint>) {
+        let bind = |listen| {
+            let identity = Identity::generate().unwrap();
+            Endpoint::bind(EndpointOptions {
+                addresses: vec!["127.0.0.1".parse().unwrap()],
+                listen,
+                encryption: Some(Encryption::new(identity, Trust::Anyone)),
+                ..EndpointOptions::plain()
+            })
+            .unwrap()
+        };
+        let (there, here) = (bind(true), bind(false));
+        let to = ConnectOptions::new(there.port(), [there.local_addresses()[0]]);
+        let (client, server) = tokio::join!(here.connect(to), there.accept());
+        (client.unwrap(), server.unwrap(), there.fingerprint())
+    }
+
+    /// A stranger that takes part in the exchange gets a share, which is a random point whatever
+    /// the phrase is (RFC 9382 6), and nothing to compare guesses with: the server's proof follows
+    /// the stranger's own.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_stranger_gets_nothing_to_test_guesses_with() {
+        let phrase: Phrase = "lusab-babad-gutih".parse().unwrap();
+        let mut shares = Vec::new();
+        for guess in ["lusab-babad-gutik", "another phrase"] {
+            let (client, server, fingerprint) = connected().await;
+            let door = Door::new(Vec::new(), Some(phrase.clone()));
+            let serving = tokio::spawn(async move {
+                answer(&server, FILES, &door, fingerprint, REPLY).await.map_err(|e| e.to_string())
+            });
+            client.send(hello(FILES, true)).await.unwrap();
+            assert!(greeted(&client, FILES, REPLY).await.unwrap().needs_proof());
+            let binding = Binding { service: FILES.name, opener: None, acceptor: client.peer() };
+            let (exchange, share) = Exchange::open(&guess.parse().unwrap(), &binding);
+            send(&client, Part::Share(share)).await.unwrap();
+            let Part::Share(share) = reply(&client).await.unwrap() else { panic!("no share") };
+            // The server waits for the proof.
+            assert!(timeout(Duration::from_millis(200), client.recv()).await.is_err());
+            let key = exchange.finish(&share).unwrap();
+            send(&client, Part::Proof(key.proof(true).to_vec())).await.unwrap();
+            let last = reply(&client).await.unwrap();
+            assert_eq!(last, Part::Refused("the code phrase is wrong".to_owned()));
+            assert!(!matches!(client.recv().await, Ok(Some(_))), "nothing more");
+            assert_eq!(serving.await.unwrap().unwrap_err(), "the code phrase is wrong");
+            assert_eq!(share.len(), 33);
+            shares.push(share);
+        }
+        assert_ne!(shares[0], shares[1]);
     }
 }

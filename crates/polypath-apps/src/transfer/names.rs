@@ -111,22 +111,21 @@ impl fmt::Display for RelativePath {
 }
 
 /// Whether a symbolic link at `path` with this target points to something inside of the folder
-/// that `path` is relative to.
+/// that `path` is relative to, whichever links the transfer has created before.
 pub(crate) fn stays_inside(path: &RelativePath, target: &str) -> bool {
     if target.is_empty() || target.starts_with('/') || target.chars().any(char::is_control) {
         return false;
     }
     // The link's own top folder is the limit: what is next to it was not sent with it.
-    let mut depth = path.0.len() as i64 - 1;
-    let top = depth.min(1);
+    let mut above = path.0.len().saturating_sub(2);
+    let mut is_down = false;
     for part in target.split('/') {
         match part {
             "" | "." => {}
-            ".." => depth -= 1,
-            _ => depth += 1,
-        }
-        if depth < top {
-            return false;
+            // A name before it may be a link that leads further up than its name shows.
+            ".." if is_down || above == 0 => return false,
+            ".." => above -= 1,
+            _ => is_down = true,
         }
     }
     true
@@ -198,6 +197,9 @@ mod tests {
             (&["link"], "a/../../b"),
             (&["folder", "link"], ""),
             (&["folder", "link"], "a\nb"),
+            // `up` may be a link to `../..`, which `stays_inside` accepts in that folder.
+            (&["folder", "a", "b", "link"], "up/.."),
+            (&["folder", "a", "b", "link"], "./up/../x"),
         ] {
             assert!(!inside(path, target), "{path:?} {target}");
         }

@@ -5,11 +5,11 @@ use polypath::proto::quantity;
 use crate::error::Error;
 use crate::transfer::folder::Folder;
 
-/// Rejects a file that the disk has no room for.
-pub(crate) fn has_room(folder: &Folder, bytes: u64) -> Result<(), Error> {
+/// Rejects a file that the disk has no room for; returns the number of free bytes.
+pub(crate) fn has_room(folder: &Folder, bytes: u64) -> Result<u64, Error> {
     let free = folder.free().map_err(|error| Error::file("use", &folder.path(""), &error))?;
     if bytes <= free {
-        return Ok(());
+        return Ok(free);
     }
     Err(Error::File {
         verb: "write into",

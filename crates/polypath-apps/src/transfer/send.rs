@@ -29,7 +29,13 @@ struct Waiting {
     /// Its size and SHA-256, once all bytes are sent.
     sent: Option<(u64, String)>,
     kept: u64,
+    /// How often the receiver has requested digests, and whether it has requested bytes.
+    comparisons: u8,
+    is_granted: bool,
 }
+
+/// Maximum number of comparisons of an entry: with a complete file and with a partial one.
+const COMPARISONS: u8 = 2;
 
 /// What the receiver has requested.
 enum Request {
@@ -190,13 +196,19 @@ impl Sending<'_> {
                 let Kind::File(Some(size)) = self.source(id)?.entry.kind else {
                     return Err(confused());
                 };
-                if bytes > size || block < 4096 || bytes.div_ceil(block) > 1024 {
+                let waiting = self.waiting.get_mut(&id).ok_or_else(confused)?;
+                waiting.comparisons += 1;
+                let is_again = waiting.is_granted || waiting.comparisons > COMPARISONS;
+                if is_again || bytes > size || block < 4096 || bytes.div_ceil(block) > 1024 {
                     return Err(confused());
                 }
                 self.requests.push_back(Request::Blocks { id, bytes, block });
             }
             Reply::From(place) => {
-                self.source(place.id)?;
+                let waiting = self.waiting.get_mut(&place.id).ok_or_else(confused)?;
+                if std::mem::replace(&mut waiting.is_granted, true) {
+                    return Err(confused());
+                }
                 self.requests.push_back(Request::Bytes(place));
             }
             Reply::Done { id } => self.complete(id)?,

@@ -2,7 +2,7 @@
 
 mod offer;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,11 @@ use crate::transfer::room::{has_room, is_full};
 use crate::transfer::rules::{Output, Rules};
 use crate::wire::shown;
 
-/// Bytes between two looks at the free space of the disk.
+/// Maximum and minimum number of bytes between two looks at the free space of the disk, and the
+/// share of that space.
 const LOOK: u64 = 16 << 20;
+const LEAST_LOOK: u64 = 64 << 10;
+const LOOK_SHARE: u64 = 64;
 
 /// The opened output.
 enum Target {
@@ -79,13 +82,13 @@ pub struct Store {
     last: Option<u64>,
     open: BTreeMap<u64, Announced>,
     current: Option<Current>,
-    /// Folders that this transfer has created.
-    created: BTreeSet<RelativePath>,
+    /// Folders of this transfer; true for those that it has created.
+    folders: BTreeMap<RelativePath, bool>,
     /// Bytes that the sender was asked for and that have not arrived.
     promised: u64,
-    /// Bytes that have arrived, and those since the last look at the disk.
+    /// Bytes that have arrived, and the number of them at which to look at the disk again.
     arrived: u64,
-    unchecked: u64,
+    look_at: u64,
     outcome: Outcome,
     conflict: Arc<Notify>,
 }
@@ -139,10 +142,10 @@ impl Store {
             last: None,
             open: BTreeMap::new(),
             current: None,
-            created: BTreeSet::new(),
+            folders: BTreeMap::new(),
             promised: 0,
             arrived: 0,
-            unchecked: 0,
+            look_at: LEAST_LOOK,
             outcome: Outcome::default(),
             conflict: Arc::default(),
         })
@@ -309,7 +312,6 @@ impl Store {
             )));
         }
         self.arrived += count;
-        self.unchecked += count;
         self.promised = self.promised.saturating_sub(count);
         if let Some(most) = self.rules.most_bytes
             && self.arrived > most
@@ -329,12 +331,12 @@ impl Store {
             }
         }
         self.counts.move_bytes(count);
-        if self.unchecked >= LOOK {
-            self.unchecked = 0;
-            if let Some(folder) = self.folder() {
-                // Other programs fill the disk too.
-                has_room(folder, 1)?;
-            }
+        if self.arrived >= self.look_at
+            && let Some(folder) = self.folder()
+        {
+            // Other transfers and programs fill the disk too.
+            let free = has_room(folder, 1)?;
+            self.look_at = self.arrived + (free / LOOK_SHARE).clamp(LEAST_LOOK, LOOK);
         }
         Ok(())
     }
@@ -409,8 +411,9 @@ impl Store {
         let (Target::Folder(_), Kind::Folder) = (&self.place, &entry.kind) else { return Ok(()) };
         // Rejected when it was announced, if its name is not acceptable.
         let Ok(path) = RelativePath::new(entry.path, self.rules.hidden) else { return Ok(()) };
+        let Some(is_new) = self.folders.get(&path) else { return Ok(()) };
         // The permissions of a folder that existed before are not the sender's to change.
-        let mode = entry.mode.filter(|_| self.created.contains(&path));
+        let mode = entry.mode.filter(|_| *is_new);
         let attributes = Attributes { mode, modified: entry.modified };
         let folder = self.enter(&path)?.map(|folder| folder.enter(path.split().1));
         if let Some(Ok(folder)) = folder {
@@ -420,6 +423,15 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Checks that an output can be opened now, so that a mistake shows before a sender comes.
+///
+/// # Errors
+///
+/// The folder does not exist, or the output names no file.
+pub fn check(output: Output) -> Result<(), Error> {
+    Store::new(output, String::new(), Rules::default(), Arc::default()).map(drop)
 }
 
 fn too_large(most: u64) -> Error {

@@ -17,7 +17,7 @@ use crate::net::operation::{Operation, finish};
 use crate::net::options::{Basics, SERVICE, config, fingerprints, remotes, secret, wrong};
 use crate::net::wake::runtime;
 
-/// Time for the first message of a peer that is to prove a secret.
+/// Time for the first message of a peer that is to prove a secret, and for the reply to it.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum number of associations of one address that have proved a secret, or are about to.
 const PER_ADDRESS: usize = 64;
@@ -147,7 +147,7 @@ async fn prove(
     association: &polypath::Association,
     secret: &Phrase,
 ) -> Result<(), Error> {
-    let greeting = greeted(association, SERVICE).await?;
+    let greeting = greeted(association, SERVICE, PATIENCE).await?;
     if !greeting.needs_proof() {
         return Err(Error::Local("the peer does not prove the secret".to_owned()));
     }

@@ -77,9 +77,7 @@ impl Store {
                     let (_, new) = folder
                         .make(name, attributes.mode.unwrap_or(0o777))
                         .map_err(|error| Error::file("create", &folder.path(name), &error))?;
-                    if new {
-                        self.created.insert(path);
-                    }
+                    self.folders.insert(path, new);
                 }
             }
             Kind::Link(target) => self.link(&path, &target)?,
