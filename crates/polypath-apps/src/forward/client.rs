@@ -3,15 +3,20 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use crate::forward::connection::Connection;
 use crate::forward::message::{Failure, Target};
 use crate::forward::mux::{Mux, Request};
 use crate::forward::port::Port;
 use crate::forward::{Problem, pump, socks};
+
+/// Time for a program's SOCKS request.
+const REQUEST: Duration = Duration::from_secs(10);
 
 /// Where the connections of a local port go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +55,10 @@ pub async fn local(
 async fn one(mux: &Mux, mut socket: TcpStream, route: Route) -> Result<(), (Target, Failure)> {
     let (target, is_socks) = match route {
         Route::To(target) => (target, false),
-        Route::Socks => match socks::request(&mut socket).await {
-            Ok(target) => (target, true),
-            // The program has learned of it, or has gone.
-            Err(_) => return Ok(()),
+        Route::Socks => match timeout(REQUEST, socks::request(&mut socket)).await {
+            Ok(Ok(target)) => (target, true),
+            // The program has learned of it, is silent, or has gone.
+            Ok(Err(_)) | Err(_) => return Ok(()),
         },
     };
     let connected = mux.connect(target.clone()).await;

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use polypath::{Association, StreamId};
-use tokio::sync::mpsc;
 
 use crate::error::Error;
 use crate::forward::credit::Credit;
+use crate::forward::inbox::{Event, Inbox};
 use crate::forward::message::{Failure, Open, Part, Reset, To, Window};
 
 /// Bytes of a connection that may be sent before the first grant.
@@ -18,16 +18,6 @@ const BUDGET: u64 = 64 << 20;
 /// Largest and smallest window of a connection in bytes.
 const LARGEST: u64 = 2 << 20;
 const SMALLEST: u64 = 16 << 10;
-
-/// What the other side has sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    Opened,
-    Failed(Failure),
-    Data(Bytes),
-    End,
-    Reset(Failure),
-}
 
 /// Side of the association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +50,7 @@ pub(crate) struct Table {
 #[derive(Debug)]
 pub(crate) struct Slot {
     serial: u64,
-    inbox: mpsc::UnboundedSender<Event>,
+    inbox: Arc<Inbox>,
     credit: Arc<Credit>,
     /// Bytes that the peer may still send.
     allowance: u64,
@@ -69,6 +59,15 @@ pub(crate) struct Slot {
     /// Whether this side's direction has ended, and the peer's.
     sent_end: bool,
     got_end: bool,
+    /// Whether the connection has come about, and whether the peer has reset it.
+    is_open: bool,
+    is_reset: bool,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.inbox.close();
+    }
 }
 
 impl Shared {
@@ -96,23 +95,26 @@ impl Shared {
         table.next = (free - first) / 2 + 1;
         let serial = table.serial;
         table.serial += 1;
-        Some(self.add(&mut table, free, serial))
+        Some(self.add(&mut table, free, serial, false))
     }
 
-    fn add(self: &Arc<Self>, table: &mut Table, id: u16, serial: u64) -> Connection {
-        let (inbox, events) = mpsc::unbounded_channel();
+    /// Adds a connection; `is_open` is whether the peer has requested it.
+    fn add(self: &Arc<Self>, table: &mut Table, id: u16, serial: u64, is_open: bool) -> Connection {
+        let inbox = Arc::<Inbox>::default();
         let credit = Arc::new(Credit::new(INITIAL));
         let slot = Slot {
             serial,
-            inbox,
+            inbox: inbox.clone(),
             credit: credit.clone(),
             allowance: INITIAL,
             queued: 0,
             sent_end: false,
             got_end: false,
+            is_open,
+            is_reset: false,
         };
         table.connections.insert(id, slot);
-        Connection::new(self.clone(), StreamId(id), serial, events, credit)
+        Connection::new(self.clone(), StreamId(id), serial, inbox, credit)
     }
 
     /// The application has taken bytes: returns how many more to grant.
@@ -158,7 +160,7 @@ impl Shared {
         let Some(slot) = table.connections.get_mut(&stream.0) else {
             return match part {
                 Part::Open(Open { serial, to }) if self.is_peers(stream) => {
-                    let connection = self.add(&mut table, stream.0, serial);
+                    let connection = self.add(&mut table, stream.0, serial, true);
                     Ok(Some((connection, to)))
                 }
                 // About a connection that is over.
@@ -175,7 +177,7 @@ impl Shared {
                     Err(protocol("grants too large a window"))
                 };
             }
-            Part::Reset(reset) if reset.serial != slot.serial => return Ok(None),
+            Part::Reset(reset) if slot.is_reset || reset.serial != slot.serial => return Ok(None),
             _ if slot.got_end && !matches!(part, Part::Reset(_)) => {
                 return Err(protocol("goes on after the end"));
             }
@@ -188,7 +190,13 @@ impl Shared {
                 slot.queued += count;
                 Event::Data(bytes)
             }
-            Part::Opened => Event::Opened,
+            Part::Opened if slot.is_open => {
+                return Err(protocol("opens a connection twice"));
+            }
+            Part::Opened => {
+                slot.is_open = true;
+                Event::Opened
+            }
             Part::Failed(failure) => {
                 slot.got_end = true;
                 Event::Failed(failure)
@@ -199,14 +207,14 @@ impl Shared {
             }
             Part::Reset(Reset { failure, .. }) => {
                 slot.got_end = true;
+                slot.is_reset = true;
                 Event::Reset(failure)
             }
             Part::Open(_) | Part::Listen(_) | Part::Listening(_) => {
                 return Err(protocol("opens a connection twice"));
             }
         };
-        // The task of the connection has gone if it has reset it.
-        let _ = slot.inbox.send(event);
+        slot.inbox.push(event);
         if slot.got_end && slot.sent_end {
             table.connections.remove(&stream.0);
         }
@@ -239,7 +247,7 @@ pub(crate) struct Receiver {
     shared: Arc<Shared>,
     stream: StreamId,
     serial: u64,
-    events: mpsc::UnboundedReceiver<Event>,
+    inbox: Arc<Inbox>,
 }
 
 impl Connection {
@@ -247,12 +255,12 @@ impl Connection {
         shared: Arc<Shared>,
         stream: StreamId,
         serial: u64,
-        events: mpsc::UnboundedReceiver<Event>,
+        inbox: Arc<Inbox>,
         credit: Arc<Credit>,
     ) -> Self {
         let sender =
             Sender { shared: shared.clone(), stream, serial, credit, ended: false, over: false };
-        Self { sender, receiver: Receiver { shared, stream, serial, events } }
+        Self { sender, receiver: Receiver { shared, stream, serial, inbox } }
     }
 
     pub(crate) const fn serial(&self) -> u64 {
@@ -264,7 +272,7 @@ impl Connection {
     }
 
     pub(crate) async fn next(&mut self) -> Option<Event> {
-        self.receiver.events.recv().await
+        self.receiver.inbox.next().await
     }
 
     /// Accepts a connection that the other side has requested.
@@ -350,7 +358,7 @@ impl Drop for Sender {
 
 impl Receiver {
     pub(crate) async fn next(&mut self) -> Option<Event> {
-        self.events.recv().await
+        self.inbox.next().await
     }
 
     /// Grants what was taken.

@@ -11,6 +11,7 @@
 pub mod client;
 pub mod connection;
 mod credit;
+mod inbox;
 mod message;
 pub mod mux;
 pub mod port;

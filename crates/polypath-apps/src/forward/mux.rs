@@ -6,7 +6,8 @@ use polypath::{Association, CloseReason, StreamId};
 use tokio::sync::mpsc;
 
 use crate::error::Error;
-use crate::forward::connection::{Connection, Event, Shared, protocol};
+use crate::forward::connection::{Connection, Shared, protocol};
+use crate::forward::inbox::Event;
 use crate::forward::message::{Failure, Listen, Listening, Open, Part, Target, To};
 
 pub use crate::forward::connection::Side;

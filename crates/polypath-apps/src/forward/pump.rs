@@ -4,7 +4,8 @@ use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::forward::connection::{Connection, Event, Receiver, Sender};
+use crate::forward::connection::{Connection, Receiver, Sender};
+use crate::forward::inbox::Event;
 
 /// Bytes read at once.
 const READ: usize = 32 << 10;

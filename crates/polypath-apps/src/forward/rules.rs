@@ -82,17 +82,25 @@ impl Rule {
     /// Whether the rule allows a client with this certificate to reach `address`, which is one of
     /// the addresses of the requested target.
     pub fn allows(&self, client: Option<Fingerprint>, target: &Target, address: IpAddr) -> bool {
+        self.concerns(client, target)
+            && match &self.hosts {
+                Hosts::All | Hosts::Name(_) => true,
+                Hosts::Network(network, bits) => is_in(address, *network, *bits),
+            }
+    }
+
+    /// Whether the rule can allow the target, depending on its addresses. Names that no rule
+    /// concerns are not resolved: a client learns nothing about them.
+    pub fn concerns(&self, client: Option<Fingerprint>, target: &Target) -> bool {
         let is_client = match &self.client {
             Some(known) => client.is_some_and(|client| known.matches(&client)),
             None => true,
         };
-        is_client
-            && (self.ports.0..=self.ports.1).contains(&target.port)
-            && match &self.hosts {
-                Hosts::All => true,
-                Hosts::Name(name) => target.host.eq_ignore_ascii_case(name),
-                Hosts::Network(network, bits) => is_in(address, *network, *bits),
-            }
+        let is_host = match &self.hosts {
+            Hosts::All | Hosts::Network(..) => true,
+            Hosts::Name(name) => target.host.eq_ignore_ascii_case(name),
+        };
+        is_client && is_host && (self.ports.0..=self.ports.1).contains(&target.port)
     }
 }
 
@@ -149,6 +157,16 @@ mod tests {
                 "{rule} {host} {address}"
             );
         }
+    }
+
+    #[test]
+    fn only_names_that_a_rule_may_allow_are_resolved() {
+        let concerns = |rule: &str, host: &str, port| {
+            let rule: Rule = rule.parse().unwrap();
+            rule.concerns(None, &Target { host: host.into(), port })
+        };
+        assert!(concerns("localhost:22", "localhost", 22) && concerns("10.0.0.0/8:22", "any", 22));
+        assert!(!concerns("localhost:22", "other", 22) && !concerns("10.0.0.0/8:22", "any", 23));
     }
 
     #[test]

@@ -114,6 +114,9 @@ async fn allowed(
     client: Option<Fingerprint>,
     target: &Target,
 ) -> Result<Vec<SocketAddr>, Failure> {
+    if !rules.iter().any(|rule| rule.concerns(client, target)) {
+        return Err(Failure::NotAllowed);
+    }
     let found = lookup_host((target.host.as_str(), target.port)).await;
     let found: Vec<SocketAddr> = found.map_err(|_| Failure::UnknownHost)?.collect();
     let is_allowed =
