@@ -1,7 +1,7 @@
 //! The hosts connected to before: one line per host with its names and addresses, UDP port and
 //! fingerprint.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -24,14 +24,45 @@ pub(crate) struct KnownHosts {
 struct Line<'a> {
     names: Vec<&'a str>,
     port: u16,
-    known: &'a str,
+    /// The fingerprint as written.
+    text: &'a str,
+    known: KnownFingerprint,
 }
 
-fn parse(line: &str) -> Option<Line<'_>> {
-    let mut words = line.split_whitespace();
-    let names = words.next().filter(|first| !first.starts_with('#'))?.split(',').collect();
-    let port = words.next()?.parse().ok()?;
-    Some(Line { names, port, known: words.next()? })
+/// Parses the text of the file: its lines, `None` for comments and empty ones. A line that cannot
+/// be read is an error: without it, a known host would seem to be new.
+fn parse<'a>(path: &Path, text: &'a str) -> Result<Vec<(&'a str, Option<Line<'a>>)>, Failure> {
+    let numbered = text.lines().enumerate();
+    numbered
+        .map(|(number, line)| {
+            if is_comment(line) {
+                return Ok((line, None));
+            }
+            let parsed = parse_line(line).ok_or_else(|| {
+                damaged(path, number, "expected names, UDP port and fingerprint of a host")
+            })?;
+            Ok((line, Some(parsed)))
+        })
+        .collect()
+}
+
+fn is_comment(line: &str) -> bool {
+    line.trim().is_empty() || line.trim_start().starts_with('#')
+}
+
+fn parse_line(line: &str) -> Option<Line<'_>> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [names, port, known] = words[..] else { return None };
+    let names: Vec<&str> = names.split(',').collect();
+    let is_sound = names.iter().all(|name| !name.is_empty());
+    let line = Line { names, port: port.parse().ok()?, text: known, known: known.parse().ok()? };
+    is_sound.then_some(line)
+}
+
+/// The failure for a line that cannot be read.
+fn damaged(path: &Path, number: usize, expected: &str) -> Failure {
+    Failure::new(format!("line {} of {} is damaged: {expected}", number + 1, path.display()))
+        .hint("repair or remove the line; a host without one is a new contact")
 }
 
 impl KnownHosts {
@@ -50,26 +81,20 @@ impl KnownHosts {
         port: u16,
     ) -> Result<Option<KnownFingerprint>, Failure> {
         let mut found: Option<KnownFingerprint> = None;
-        for (number, line) in read(&self.path)?.lines().enumerate() {
-            let Some(line) = parse(line) else { continue };
+        let text = read(&self.path)?;
+        for (_, line) in parse(&self.path, &text)? {
+            let Some(line) = line else { continue };
             if line.port != port || !names.iter().any(|name| line.names.contains(&name.as_str())) {
                 continue;
             }
-            let known: KnownFingerprint = line.known.parse().map_err(|_| {
-                Failure::new(format!(
-                    "line {} of {} has no valid fingerprint",
-                    number + 1,
-                    self.path.display()
-                ))
-            })?;
-            if found.as_ref().is_some_and(|found| *found != known) {
+            if found.as_ref().is_some_and(|found| *found != line.known) {
                 return Err(Failure::new(format!(
                     "{} belong to different hosts in {}",
                     names.join(", "),
                     self.path.display()
                 )));
             }
-            found = Some(known);
+            found = Some(line.known);
         }
         Ok(found)
     }
@@ -81,41 +106,35 @@ impl KnownHosts {
         port: u16,
         peer: Fingerprint,
     ) -> Result<(), Failure> {
-        let failed = |error| Failure::file("write", &self.path, &error);
-        let folder = self.path.parent().unwrap_or_else(|| Path::new("."));
-        trust::make_folder(folder)?;
-        // Other processes may add a host at the same time.
-        let lock = new_file(&folder.join(".known_hosts.lock")).map_err(failed)?;
-        lock.lock().map_err(failed)?;
-        let text = read(&self.path)?;
-        let full = peer.to_string();
-        let taken = |name: &str| {
-            let lines = text.lines().filter_map(parse);
-            lines.filter(|line| line.port == port).any(|line| line.names.contains(&name))
-        };
-        let new: Vec<&str> = names.iter().map(String::as_str).filter(|name| !taken(name)).collect();
-        if new.is_empty() {
-            return Ok(());
-        }
-        let mut added = false;
-        let mut lines: Vec<String> = Vec::new();
-        for line in text.lines() {
-            match parse(line) {
-                Some(Line { names, port: at, known }) if !added && at == port && known == full => {
-                    added = true;
-                    let all = [&names[..], &new[..]].concat();
-                    lines.push(format!("{} {port} {full}", all.join(",")));
-                }
-                _ => lines.push(line.to_owned()),
+        update(&self.path, |text| {
+            let lines = parse(&self.path, text)?;
+            let full = peer.to_string();
+            let taken = |name: &str| {
+                let mut lines = lines.iter().filter_map(|(_, line)| line.as_ref());
+                lines.any(|line| line.port == port && line.names.contains(&name))
+            };
+            let new: Vec<&str> =
+                names.iter().map(String::as_str).filter(|name| !taken(name)).collect();
+            if new.is_empty() {
+                return Ok(None);
             }
-        }
-        if !added {
-            lines.push(format!("{} {port} {full}", new.join(",")));
-        }
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-        file.write_all((lines.join("\n") + "\n").as_bytes()).map_err(failed)?;
-        file.persist(&self.path).map_err(|error| failed(error.error))?;
-        Ok(())
+            let mut added = false;
+            let mut written: Vec<String> = Vec::new();
+            for (text, line) in &lines {
+                match line {
+                    Some(line) if !added && line.port == port && line.text == full => {
+                        added = true;
+                        let all = [&line.names[..], &new[..]].concat();
+                        written.push(format!("{} {port} {full}", all.join(",")));
+                    }
+                    _ => written.push((*text).to_owned()),
+                }
+            }
+            if !added {
+                written.push(format!("{} {port} {full}", new.join(",")));
+            }
+            Ok(Some(written.join("\n") + "\n"))
+        })
     }
 }
 
@@ -131,38 +150,60 @@ fn peers_file(service: &str) -> Result<PathBuf, Failure> {
 /// line.
 pub(crate) fn peers(service: &str) -> Result<Vec<KnownFingerprint>, Failure> {
     let path = peers_file(service)?;
+    parse_peers(&path, &read(&path)?)
+}
+
+fn parse_peers(path: &Path, text: &str) -> Result<Vec<KnownFingerprint>, Failure> {
     let mut known = Vec::new();
-    for (number, line) in read(&path)?.lines().enumerate() {
-        let Some(word) = line.split_whitespace().next() else { continue };
-        if !word.starts_with('#') {
-            known.push(word.parse().map_err(|_| {
-                let number = number + 1;
-                Failure::new(format!(
-                    "line {number} of {} has no valid fingerprint",
-                    path.display()
-                ))
-            })?);
-        }
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !is_comment(line)) {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        let parsed = word.parse();
+        known.push(parsed.map_err(|_| damaged(path, number, "expected a fingerprint"))?);
     }
     Ok(known)
 }
 
 /// Stores the fingerprint of a peer; `comment` is for people.
 pub(crate) fn add_peer(service: &str, peer: Fingerprint, comment: &str) -> Result<(), Failure> {
-    if peers(service)?.iter().any(|known| known.matches(&peer)) {
-        return Ok(());
-    }
-    trust::make_folder(&trust::folder()?)?;
     let path = peers_file(service)?;
-    let failed = |error| Failure::file("write", &path, &error);
-    // A single write, because other processes may append at the same time.
-    new_file(&path)
-        .and_then(|mut file| file.write_all(format!("{peer} {comment}\n").as_bytes()))
-        .map_err(failed)
+    update(&path, |text| {
+        if parse_peers(&path, text)?.iter().any(|known| known.matches(&peer)) {
+            return Ok(None);
+        }
+        let mut text = text.to_owned();
+        if !(text.is_empty() || text.ends_with('\n')) {
+            text.push('\n');
+        }
+        Ok(Some(format!("{text}{peer} {comment}\n")))
+    })
 }
 
-fn new_file(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+/// Replaces the text of a file by what `change` makes of it, `None` for no change. Other processes
+/// may do the same at the same time, and find the old or the new text, never a part of it.
+fn update(
+    path: &Path,
+    change: impl FnOnce(&str) -> Result<Option<String>, Failure>,
+) -> Result<(), Failure> {
+    let failed = |error| Failure::file("write", path, &error);
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    trust::make_folder(folder)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let lock = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(folder.join(format!(".{name}.lock")))
+        .map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    let Some(text) = change(&read(path)?)? else { return Ok(()) };
+    // A symbolic link stays one.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut file =
+        tempfile::NamedTempFile::new_in(target.parent().unwrap_or(folder)).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(&target).map_err(|error| failed(error.error))?;
+    Ok(())
 }
 
 /// The text of a file that decides whom to trust; empty if it does not exist.
@@ -217,11 +258,68 @@ mod tests {
     fn the_file_must_be_sound_and_private() {
         let folder = tempfile::tempdir().unwrap();
         let hosts = KnownHosts { path: folder.path().join(HOSTS) };
-        fs::write(&hosts.path, "\n# comment\nhere 3 nonsense\n").unwrap();
-        let failure = hosts.find(&names(&["here"]), 3).unwrap_err().to_string();
-        assert!(failure.contains("line 3 of"), "{failure}");
+        let full = Fingerprint::of(b"one").to_string();
+        let sound = format!("\n # comment\nhere,10.0.0.1 3 {full}\n");
+        for damaged in [
+            "there".to_owned(),
+            "there 3".to_owned(),
+            "there 3 nonsense".to_owned(),
+            format!("there 3 {}", &full[..full.len() - 1]),
+            format!("there port {full}"),
+            format!("there, 3 {full}"),
+            // Two lines without the break between them.
+            format!("there 3 {full}elsewhere 3 {full}"),
+            "\0\0\0\0".to_owned(),
+        ] {
+            fs::write(&hosts.path, format!("{sound}{damaged}\n")).unwrap();
+            // Even for a host that has a line of its own.
+            let failure = hosts.find(&names(&["here"]), 3).unwrap_err().to_string();
+            assert!(failure.contains("line 4 of") && failure.contains("is damaged"), "{failure}");
+            let failure = hosts.add(&names(&["new"]), 3, Fingerprint::of(b"two")).unwrap_err();
+            assert!(failure.to_string().contains("line 4 of"), "{failure}");
+            assert_eq!(fs::read_to_string(&hosts.path).unwrap(), format!("{sound}{damaged}\n"));
+        }
+        fs::write(&hosts.path, &sound).unwrap();
+        assert!(hosts.find(&names(&["here"]), 3).unwrap().is_some());
         fs::set_permissions(&hosts.path, fs::Permissions::from_mode(0o666)).unwrap();
         let failure = hosts.find(&names(&["other"]), 3).unwrap_err().to_string();
         assert!(failure.contains("other users may write"), "{failure}");
+    }
+
+    /// Each of many writers at the same time finds its line in the file.
+    #[test]
+    fn writers_do_not_lose_the_lines_of_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let hosts = KnownHosts { path: folder.path().join("deep").join(HOSTS) };
+        std::thread::scope(|scope| {
+            for writer in 0..8u8 {
+                let hosts = &hosts;
+                scope.spawn(move || {
+                    for number in 0..10u8 {
+                        let peer = Fingerprint::of(&[writer, number]);
+                        let name = format!("host-{writer}-{number}");
+                        hosts.add(&names(&[&name, "shared"]), 1, peer).unwrap();
+                        assert!(hosts.find(&names(&[&name]), 1).unwrap().unwrap().matches(&peer));
+                    }
+                });
+            }
+        });
+        let text = fs::read_to_string(&hosts.path).unwrap();
+        assert_eq!(parse(&hosts.path, &text).unwrap().len(), 80);
+        assert_eq!(text.matches("shared").count(), 1);
+    }
+
+    /// A file that is kept elsewhere stays there.
+    #[test]
+    fn a_link_to_the_file_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let hosts = KnownHosts { path: folder.path().join(HOSTS) };
+        let kept = folder.path().join("kept");
+        fs::write(&kept, "# mine\n").unwrap();
+        std::os::unix::fs::symlink(&kept, &hosts.path).unwrap();
+        hosts.add(&names(&["here"]), 1, Fingerprint::of(b"one")).unwrap();
+        assert!(fs::symlink_metadata(&hosts.path).unwrap().is_symlink());
+        let text = fs::read_to_string(&kept).unwrap();
+        assert!(text.starts_with("# mine\nhere 1 "), "{text}");
     }
 }

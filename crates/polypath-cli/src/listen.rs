@@ -128,7 +128,7 @@ impl Listen {
         // Strangers are refused before they have an association, if no phrase could admit them.
         let trust = match &self.door.from[..] {
             [] => Trust::Anyone,
-            _ if self.door.code_file.is_some() => Trust::Anyone,
+            _ if self.door.code_file.is_some() || self.encryption.has_secret() => Trust::Anyone,
             from => Trust::Known(from.to_vec()),
         };
         let endpoint = local::bind(EndpointOptions {
@@ -223,7 +223,11 @@ impl Listener {
             return Ok(());
         }
         if let (Some(fingerprint), true) = (fingerprint, self.remember) {
-            known_hosts::add_peer(self.service.name, fingerprint, &peer.address.to_string())?;
+            let comment = peer.address.to_string();
+            if let Err(failure) = known_hosts::add_peer(self.service.name, fingerprint, &comment) {
+                // The peer has proved the phrase all the same.
+                eprintln!("warning: {}", failure.reason());
+            }
         }
         if self.makes_phrases && renew {
             let phrase = new_phrase()?;

@@ -100,6 +100,12 @@ fn a_shared_secret_takes_the_place_of_fingerprints() {
     fails(&send(&files, &port, &[]), &["the code phrase is wrong"]);
     let short = send(&files, &port, &["--psk", "short"]);
     assert_eq!(short.status.code(), Some(2), "{short:?}");
+    // A named sender needs no proof, and others may still give one.
+    let other = "0123-4567-89ab-cdef-0123";
+    let words = ["--psk-file", &secret, "--from", other, "--overwrite"];
+    let (_process, port, _) = receiver(&files, "there", "0", &words);
+    assert!(send(&files, &port, &["--psk-file", &secret]).status.success());
+    fails(&send(&files, &port, &[]), &["asks for a code phrase"]);
     // A host that asks for no proof does not get the file.
     let (_process, port, _) = receiver(&files, "elsewhere", "0", &["--from", &fingerprint(&files)]);
     let sent = send(&files, &port, &["--psk", "correct horse"]);
