@@ -88,7 +88,11 @@ impl PeerAddress {
             };
         }
         let found = tokio::net::lookup_host((self.host.as_str(), port)).await.map_err(|error| {
-            Failure::new(format!("cannot find {}: {}", self.host, system_text(&error)))
+            let text = system_text(&error);
+            // The beginning is the same for every error.
+            let reason = text.rsplit(": ").next().unwrap_or(&text).to_lowercase();
+            Failure::new(format!("cannot find {}: {reason}", self.host))
+                .hint("is the name spelt correctly, and does name resolution work here?")
         })?;
         let found: Vec<SocketAddr> = found.collect();
         let best = found.iter().find(|address| same_family(address.ip()) && fits(address.ip()));

@@ -11,6 +11,7 @@ use polypath_apps::accept::{Arrival, Peer};
 use polypath_apps::transfer::FILES;
 use polypath_apps::transfer::receive::Incoming;
 use polypath_apps::transfer::rules::{Output, Rules};
+use polypath_apps::transfer::store;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
@@ -83,6 +84,12 @@ const BUSY: &str = "this receiver accepts one transfer, which is running";
 
 pub(crate) async fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
     let config = args.tuning.config(registry)?;
+    if args.output != Path::new("-") {
+        store::check(Output::at(&args.output)).map_err(|error| {
+            Failure::new(error.to_string())
+                .hint("--output needs a folder, or the name of a file in one")
+        })?;
+    }
     let mut interrupt = Interrupt::new()?;
     let listener = args.listen.open(config, FILES, args.quiet)?;
     let endpoint = listener.endpoint.clone();

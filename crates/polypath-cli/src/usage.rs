@@ -1,7 +1,7 @@
 //! Errors of the command line parser as one line and a hint.
 
 use clap::Error;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::failure::Failure;
 
@@ -30,8 +30,21 @@ pub(crate) fn failure(error: &Error, command: &str) -> Failure {
         }
         (Some(guess), None) => failure.hint(format!("did you mean \"{guess}\"?")),
         (None, Some(allowed)) => failure.hint(format!("allowed: {allowed}")),
-        (None, None) => failure.hint(format!("see `{command} --help`")),
+        (None, None) => match usage(error) {
+            Some(usage) => failure.hint(usage),
+            None => failure.hint(format!("see `{command} --help`")),
+        },
     }
+}
+
+/// The usage of the command, if an argument is missing.
+fn usage(error: &Error) -> Option<String> {
+    let usage = error.get(ContextKind::Usage).filter(|_| {
+        matches!(error.kind(), ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand)
+    })?;
+    let text = usage.to_string();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").strip_prefix("Usage: ").map(|usage| format!("usage: {usage}"))
 }
 
 /// The most similar argument, command or value.

@@ -88,6 +88,8 @@ fn wrong_command_lines_name_what_is_allowed() {
     send(&["--via", "10.0.0.1:x"], &["is not a UDP port"]);
     send(&["--via", "127.0.0.2", "--primary", "127.0.0.3"], &["allowed: 127.0.0.1, 127.0.0.2"]);
     send(&["--timeout", "0"], &["number of seconds above 0"]);
+    let missing = polypath(&["send", &files.text("file")]).wait();
+    missing.complains(2, &["required arguments", "hint: usage: polypath send", "<HOST"]);
     polypath(&["recv", "--colour"]).wait().complains(2, &["--colour"]);
     polypath(&["fetch"]).wait().complains(2, &["fetch"]);
 }
@@ -95,7 +97,12 @@ fn wrong_command_lines_name_what_is_allowed() {
 #[test]
 fn folders_that_are_not_there() {
     let files = Files::new(1000);
+    // A mistake shows before a sender comes.
+    let ended = polypath(&["recv", "-u", "0", "-o", &files.text("nowhere/file")]).wait();
+    ended.complains(1, &["cannot create", "nowhere/file: no such file or directory", "--output"]);
+    std::fs::create_dir(files.path("nowhere")).unwrap();
     let (mut recv, port) = receiver("127.0.0.1", &files.path("nowhere/file"), &[]);
+    std::fs::remove_dir(files.path("nowhere")).unwrap();
     let sent = polypath(&["send", &files.text("file"), &format!("127.0.0.1:{port}")]).wait();
     sent.complains(1, &["127.0.0.1: cannot create", "no such file or directory"]);
     recv.wait().complains(1, &["cannot create", "no such file or directory"]);
