@@ -178,11 +178,13 @@ pub(crate) async fn run(args: Args, registry: &Registry) -> Result<(), Failure> 
                 let reason = association.closed().await;
                 Err(reason::lost(&args.reach.host.to_string(), &reason))
             };
-            tokio::select! {
+            let done = tokio::select! {
                 failure = interrupt.wait() => Err(failure),
                 done = serve(&args, mux, listeners, requests) => done,
                 lost = closed => lost,
-            }
+            };
+            args.reach.remember_more(&association);
+            done
         }
         Err(failure) => Err(failure),
     };

@@ -291,6 +291,7 @@ async fn run_all(args: &ClientArgs, lines: &mut [Line]) -> Result<(), Failure> {
         }
     }
     let seconds = begin.elapsed().as_secs_f64();
+    lines.iter().for_each(|line| args.reach.remember_more(&line.association));
     outcomes.sort_by_key(|(id, _)| *id);
     let ends: Vec<End> = outcomes
         .into_iter()

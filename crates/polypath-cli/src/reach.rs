@@ -140,6 +140,14 @@ impl Reach {
         KnownHosts::open()?.add(&names, self.host_port(), peer)
     }
 
+    /// Adds the addresses that have answered since: a path may need longer than consent does.
+    pub(crate) fn remember_more(&self, association: &Association) {
+        if self.encryption.asks_known_hosts(self.raw) {
+            // The host is known already; the next command tries again.
+            let _ = self.remember(association);
+        }
+    }
+
     fn host_port(&self) -> u16 {
         self.host.port().unwrap_or(self.udp_port)
     }

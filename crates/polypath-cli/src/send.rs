@@ -209,6 +209,7 @@ async fn attempt(
     let peer = args.reach.host.to_string();
     match result {
         Ok(Ok(outcome)) => {
+            args.reach.remember_more(&association);
             // Everything has arrived: errors of the shutdown do not matter.
             let _ = tokio::time::timeout(SHUTDOWN, association.shutdown()).await;
             leave(&endpoint, association).await;
