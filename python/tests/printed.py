@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 
 from polypath.figures import COLOURS
 
+#: A unit in brackets, or what is counted.
+UNIT = (
+    r"\[|share|ratio| / | per |times|timeouts|transfers|failovers|packets|retransmissions|TSN|"
+    r"Max\.Retrans|round trips|links"
+)
 #: Widest figure that a page prints in its own size, in inches, and the smallest text, in points.
 PRINTED, SMALLEST = 6.7, 7.0
 GREYS = re.compile(r"#([0-9a-f]{2})\1\1")
@@ -30,14 +35,15 @@ def faults_in_print(name: str, chart: Figure) -> Iterator[str]:
     curves = 0
     for axes in chart.axes:
         spec = axes.get_subplotspec()
-        if not axes.get_xlabel() and spec and spec.is_last_row():
+        named = any(re.search("[a-zA-Z]", one.get_text()) for one in axes.get_xticklabels())
+        if not axes.get_xlabel() and not named and spec and spec.is_last_row():
             yield f"{name}: {axes.get_title()}: no label of the horizontal axis"
         if not axes.get_ylabel() and spec and spec.is_first_col() and axes.get_yticklabels():
             named = any(re.search("[a-zA-Z]", one.get_text()) for one in axes.get_yticklabels())
             if not named:
                 yield f"{name}: {axes.get_title()}: no label of the vertical axis"
         for label in filter(None, (axes.get_xlabel(), axes.get_ylabel())):
-            if not re.search(r"\[|number|share|ratio|times|transfers|count|seed", label):
+            if not re.search(UNIT, label):
                 yield f"{name}: no unit: {label}"
         handles, _ = axes.get_legend_handles_labels()
         curves = max(curves, len(handles))

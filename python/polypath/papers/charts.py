@@ -137,10 +137,7 @@ def _notes(frame: pd.DataFrame) -> str:
 
 def legend(figure: Chart, axes: Axes, order: Sequence[str], note: str = "") -> None:
     """One legend below all panels, in the paper's order, and the vertical label on each row."""
-    for one in figure.axes:
-        spec = one.get_subplotspec()
-        if spec and spec.is_first_col() and not one.get_ylabel():
-            one.set_ylabel(axes.get_ylabel())
+    label_rows(figure, axes.get_ylabel())
     known = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     labels = [label for label in order if label in known]
     handles = [known[label] for label in labels]
@@ -154,6 +151,14 @@ def legend(figure: Chart, axes: Axes, order: Sequence[str], note: str = "") -> N
         fontsize="small",
         title_fontsize="small",
     )
+
+
+def label_rows(figure: Chart, label: str) -> None:
+    """The vertical label of each row of panels, if it has none."""
+    for axes in figure.axes:
+        spec = axes.get_subplotspec()
+        if spec and spec.is_first_col() and not axes.get_ylabel():
+            axes.set_ylabel(label)
 
 
 def blank(panels: int, title: str, *, height: float = 3.6) -> tuple[Chart, list[Axes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -156,17 +157,17 @@ def _draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
     from matplotlib.figure import Figure as Canvas
 
     traces = {one: _trace(runs, one) for one in timeouts() if one in wanted.traced}
-    figure = Canvas(figsize=(13, 17), layout="constrained")
-    graphs = figure.subplots(4, 4)
+    # Two diagrams a row, so that a printed page has their fonts in their size.
+    figure = Canvas(figsize=(6.6, 34), layout="constrained")
+    graphs = figure.subplots(8, 2)
     figure.suptitle(
         "Packets after the timeout of TSN 1 in their order, with their times in seconds",
         fontsize="medium",
     )
-    lines = [(procedures, pmr) for procedures in reversed(PROCEDURES) for pmr in (0, 1)]
-    for line, (procedures, pmr) in zip(graphs, lines, strict=True):
-        for axes, number in zip(line, (1, 2, 3, 4), strict=True):
-            _ladder(axes, rungs(traces[Timeout(number, pmr, procedures)]))
-            axes.set_title(f"scenario {number}, PMR {pmr}\n{_NAMES[procedures]}", fontsize="small")
+    lines = itertools.product(reversed(PROCEDURES), (0, 1), (1, 2, 3, 4))
+    for axes, (procedures, pmr, number) in zip(graphs.flat, lines, strict=True):
+        _ladder(axes, rungs(traces[Timeout(number, pmr, procedures)]))
+        axes.set_title(f"scenario {number}, PMR {pmr}\n{_NAMES[procedures]}", fontsize="small")
     return events_frame(traces, _SHOWN), figure
 
 

@@ -328,7 +328,7 @@ def _draw_4(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
         axes.set_ylim(0, 1.03)
         axes.set_xlabel("failovers")
         axes.legend(fontsize="small", frameon=False)
-    graphs[0].set_ylabel("share of transfers")
+    charts.label_rows(figure, "share of transfers")
     return frame, figure
 
 

@@ -269,7 +269,7 @@ def _bars(frame: pd.DataFrame, axes: Any, ours: str, paper: str, label: str) -> 
     places = range(len(names))
     axes.bar([p - 0.2 for p in places], frame[ours], 0.4, color=COLOURS[0], label="polypath")
     axes.bar([p + 0.2 for p in places], frame[paper], 0.4, color="0.7", label="the paper")
-    axes.set_xticks(list(places), names, fontsize="xx-small", rotation=30)
+    axes.set_xticks(list(places), names, fontsize=7, rotation=45)
     axes.set_ylabel(label)
     axes.legend(frameon=False, fontsize="small")
 

@@ -116,7 +116,7 @@ def _sequence(axes: Axes, result: Result, path: str) -> None:
         if len(own):
             axes.plot(own["time"], own["tsn"], marker, color=colour, markersize=3, label=label)
     axes.set_ylabel("TSN")
-    axes.legend(fontsize="x-small", frameon=False)
+    axes.legend(fontsize=7, frameon=False)
     axes.set_title(f"{path} path: sequence", fontsize="medium")
 
 
@@ -135,8 +135,8 @@ def _windows(axes: Axes, result: Result) -> None:
     axes.step(
         window["time"], window["peer_rwnd"] / 1e3, where="post", color=COLOURS[1], label="rwnd"
     )
-    axes.set_ylabel("kB")
-    axes.legend(fontsize="x-small", frameon=False)
+    axes.set_ylabel("window [kB]")
+    axes.legend(fontsize=7, frameon=False)
     axes.set_title("windows at the sender", fontsize="medium")
 
 
