@@ -140,7 +140,7 @@ def main() -> None:
             for scheme in SCHEMES:
                 for page, complaint in check(browser, address, pages, width, scheme, args.screenshots):
                     bad += 1
-                    print(f"{page or 'index'} ({width} px, {scheme}): {complaint}")
+                    print(f"{page or 'index'} ({width} px, {scheme}): {complaint}", flush=True)
         browser.close()
     print(f"{len(pages)} pages, {len(WIDTHS)} widths, {len(SCHEMES)} schemes: {bad} complaints")
     sys.exit(bool(bad))
