@@ -249,7 +249,7 @@ def test_many_runs_end_when_they_are_told_to(lossy: Scenario) -> None:
 
 
 def test_damaged_packets_are_noticed(lossy: Scenario) -> None:
-    """Endpoints of an optimised build do not compute the checksums of intact packets again, only of the others."""
+    """Endpoints of an optimised build compute checksums again for damaged packets only."""
     outcome = polypath.simulate(lossy.with_({"path.0.corrupt": "5 %"})).outcome
     corrupted = sum(link["counts"]["corrupted"] for link in outcome["links"])
     noticed = sum(endpoint["counts"]["bad_checksum"] for endpoint in outcome["endpoints"])
