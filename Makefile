@@ -154,8 +154,9 @@ site: docs ## opens every page of the site in Chromium, narrow and wide, light a
 newcomer: ## the README's commands in a clean Debian, up to a file and a figure: under five minutes plus downloads, as root, on an idle machine
 	@$(call clean_debian,test_newcomer.py)
 
-installations: ## Debian package, static program, wheel, source distribution and container, each tried in a clean Debian: half an hour, as root
-	@$(call clean_debian,test_installations.py)
+installations: ## Debian package, static program, wheel, source distribution and container, each tried in a clean Debian, and a capture in a newer Wireshark: half an hour, as root
+	$(CARGO) build $(LOCKED) -p polypath-cli
+	@$(call clean_debian,test_installations.py packaging/tests/test_captures.py)
 
 targets: ## compiles for Windows and macOS as far as Debian's packages allow: ten minutes, as root
 	@$(call clean_debian,test_targets.py)
