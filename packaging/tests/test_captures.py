@@ -37,7 +37,7 @@ def test_a_newer_wireshark_reads_the_packets(captured, tmp_path):
         for file in captured:
             shutil.copy(file, root.folder / "tmp")
             done = root.run(f"tshark -n -r /tmp/{file.name} -d udp.port==9899,dtls -d dtls.port==9899,sctp "
-                            "-Y sctp -T fields -e sctp.chunk_type 2>/dev/null")
+                            "-Y sctp -T fields -e sctp.chunk_type 2>/dev/null", user="root")
             shown.append(done.out.splitlines())
     encrypted, readable = shown
     assert encrypted == []
