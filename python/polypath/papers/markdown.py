@@ -71,6 +71,15 @@ def _tally(verdicts: Iterable[Verdict]) -> str:
     return re.sub("|".join(plural), lambda found: plural[found[0]], text)
 
 
+def measurements(reproduction: Reproduction) -> str:
+    """Tab-separated values of every check of each statement, a row for each source of results."""
+    heads = ["paper", "statement", "source", "check", "measured", "allowed", "verdict", "note"]
+    rows = (row for paper in reproduction.papers for one in paper.claims for row in _measured(one))
+    papers = {one.row.id: paper.paper.key for paper in reproduction.papers for one in paper.claims}
+    lines = [heads, *([papers[row[0]], *row] for row in rows)]
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
 def _paper(paper: Reproduced) -> str:
     heads = ["", "place", "statement", "paper", "small grid", "full grid"]
     heads += ["in ns-2", "equals ns-2", "proof"]
