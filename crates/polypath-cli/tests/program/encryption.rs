@@ -105,7 +105,7 @@ fn a_shared_secret_takes_the_place_of_fingerprints() {
     let words = ["--psk-file", &secret, "--from", other, "--overwrite"];
     let (_process, port, _) = receiver(&files, "there", "0", &words);
     assert!(send(&files, &port, &["--psk-file", &secret]).status.success());
-    fails(&send(&files, &port, &[]), &["asks for a code phrase"]);
+    fails(&send(&files, &port, &[]), &["the code phrase is wrong"]);
     // A host that asks for no proof does not get the file.
     let (_process, port, _) = receiver(&files, "elsewhere", "0", &["--from", &fingerprint(&files)]);
     let sent = send(&files, &port, &["--psk", "correct horse"]);
