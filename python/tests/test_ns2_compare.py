@@ -138,13 +138,6 @@ def test_heartbeats_of_an_idle_path_may_jitter_and_those_of_a_timeout_may_not() 
     assert accepted([heartbeat(30.5), again], [again, heartbeat(31.0)]) is None
 
 
-def test_a_sack_from_the_sender_is_the_modules_own() -> None:
-    own = replace(sack(0.15, 0).content, direction=0, duplicates=())
-    hop = replace(sack(0.15, 0), content=own, link="path0/forward")
-    assert found(RUN, [*RUN, hop]).accepted == "sack-of-nothing"
-    assert found([*RUN, hop], RUN).accepted is None
-
-
 def test_t3_rtx_that_ties_with_a_sack_is_an_accepted_class() -> None:
     def accepted(arrival: float, rto: float) -> str | None:
         one = data(0.0, 1, math.nan, fate="lost")

@@ -54,7 +54,10 @@ def _heartbeat_jitter(plan: Setup, comparison: Comparison) -> bool:
 
 
 def _sack_timer_tie(plan: Setup, comparison: Comparison) -> bool:
-    """A delayed SACK is due at the instant when DATA arrives: only one side's SACK covers it."""
+    """A delayed SACK is due at the instant when DATA arrives: only one side's SACK covers it.
+
+    What the sender of a timestamp agent receives as DATA is a packet of its peer.
+    """
     found = comparison.difference
     assert found is not None
     if found.ours is None or found.theirs is None:
@@ -65,6 +68,11 @@ def _sack_timer_tie(plan: Setup, comparison: Comparison) -> bool:
     if any(hop.content.kinds != (SACK,) for hop in pair):
         return False
     due = found.time - plan.receiver["sackDelay_"]
+    if found.ours.content.direction == 0:
+        back = {path.back[-1].name for path in plan.paths}
+        ends = [hop.arrival for hop in comparison.ours.hops if hop.link in back]
+        both = all(any(_same(end, at) for end in ends) for at in (due, found.time))
+        return both and found.ours.content.duplicates != found.theirs.content.duplicates
     if not _arrived(comparison, due):
         return False
     arrived = _arrived(comparison, found.time)
@@ -126,14 +134,6 @@ def _same(time: float, other: float) -> bool:
     return abs(time - other) <= _INSTANT
 
 
-def _sack_of_nothing(_plan: Setup, comparison: Comparison) -> bool:
-    """The module's sender sends a SACK although it received no DATA."""
-    found = comparison.difference
-    assert found is not None
-    hop = found.theirs
-    return hop is not None and hop.content.direction == 0 and SACK in hop.content.kinds
-
-
 def _covers(sack: Content, tsn: int) -> bool:
     cumulative = sack.cumulative or 0
     return tsn <= cumulative or any(first <= tsn <= last for first, last in sack.gaps)
@@ -162,12 +162,6 @@ CLASSES = (
         why="DATA comes over two paths in the same instant, as it does where these are alike; "
         "which is taken first is the order of two event queues",
         holds=_arrival_tie,
-    ),
-    Accepted(
-        name="sack-of-nothing",
-        why="the module's timestamp agents answer a SACK that reports duplicates with a SACK of "
-        "their own, which acknowledges nothing",
-        holds=_sack_of_nothing,
     ),
 )
 

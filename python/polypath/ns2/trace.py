@@ -32,6 +32,10 @@ from polypath.packets import (
 
 #: Bytes of a SACK without blocks (IP included), of a block, and of a timestamp chunk.
 _BARE_SACK, _BLOCK, _TIMESTAMP = 48, 4, 12
+#: The TSN that a timestamp agent reads from a timestamp chunk of zeros: DATA with a TSN before 1.
+_BEFORE_FIRST = 0
+#: Resolution of the times, seconds.
+_RESOLUTION = 1e-6
 _FATE = {name: number for number, name in enumerate(FATES)}
 #: The chunk of the timestamp extension has no type in RFC 9260.
 _KINDS = {"D": DATA, "S": SACK, "H": HEARTBEAT, "B": HEARTBEAT_ACK}
@@ -147,7 +151,6 @@ class Reader:
         self._queued: list[set[str]] = [set() for _ in setup.links]
         self._end = 0.0
         self._finished = False
-        self._stray = False
 
     def read(self, lines: Iterable[str]) -> bool:
         """Reads lines; returns true as soon as everything is acknowledged."""
@@ -239,8 +242,7 @@ class Reader:
             elif kind == SACK and direction == 1:
                 self._sack(packet, at, size, tsn)
             elif kind == SACK:
-                # The sender of a timestamp agent: the receiver then reports more duplicates.
-                self._stray = True
+                self._stray(packet, at, size, tsn)
             own.append((kind, tsn if kind in (DATA, SACK) else 0))
         self._chunks.append(own)
 
@@ -254,13 +256,22 @@ class Reader:
         gaps, duplicates = receiver.gaps(), receiver.reported()
         bare = _BARE_SACK + (_TIMESTAMP if self._setup.timestamps else 0)
         found = (size - bare) // _BLOCK
-        wrong = found != len(gaps) + len(duplicates) and not self._stray
+        if self._setup.timestamps and found == len(gaps) + len(duplicates) + 1:
+            duplicates.insert(0, _BEFORE_FIRST)
+        wrong = found != len(gaps) + len(duplicates)
         if cumulative != receiver.cumulative or wrong:
             raise TraceError(
                 f"ns-2's SACK at {at} s has cumulative ack {cumulative} and {found} blocks, but "
                 f"what had arrived makes {receiver.cumulative} and {gaps} with {duplicates} twice"
             )
         self._blocks[packet] = gaps, duplicates
+
+    def _stray(self, packet: int, at: float, size: int, cumulative: int) -> None:
+        """A SACK of the sender of a timestamp agent, which has received no data."""
+        found = (size - _BARE_SACK - _TIMESTAMP) // _BLOCK
+        if cumulative != 0 or found > 1:
+            raise TraceError(f"the sender's SACK at {at} s has {cumulative} and {found} blocks")
+        self._blocks[packet] = [], [_BEFORE_FIRST] * found
 
     def _arrived(self, packet: int, direction: int, at: float) -> None:
         for kind, tsn in self._chunks[packet]:
@@ -279,6 +290,7 @@ class Reader:
             setup.paths[path].back[middle],
         ):
             return False
+        at += _RESOLUTION
         own = [c for c in setup.changes if c.path == path and c.at <= at and c.kind != "loss"]
         return bool(own) and own[-1].kind == "down"
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::procedures::Stamps;
 use super::reconfig::Reconfig;
 use super::{Receiver, Violation};
 use crate::extension::Extension;
@@ -13,7 +14,7 @@ use crate::policy::ack::Arrival;
 use crate::receive::{Outcome, Receiving};
 use crate::time::Time;
 use crate::transmit::Ecn;
-use crate::wire::{Data, DoesNotFit, IData, PacketWriter, SACK_HEADER_LEN, Sack, Timestamp};
+use crate::wire::{Data, DoesNotFit, IData, PacketWriter, SACK_HEADER_LEN, Sack};
 
 /// Summary of the DATA chunks of one packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,13 +25,15 @@ pub(super) struct DataSeen {
     immediate: bool,
     dropped: bool,
     retransmission: bool,
+    /// TSNs were missing when a chunk was counted that is no DATA.
+    gap: bool,
     /// The packet was marked with congestion experienced, and its lowest TSN.
     marked: bool,
     lowest: Option<Tsn>,
     /// Gap blocks before the packet.
     runs: usize,
     /// The packet's TIMESTAMP chunk, if that was agreed on.
-    pub(super) timestamp: Option<Timestamp>,
+    pub(super) stamps: Option<Stamps>,
 }
 
 /// Fields that DATA and I-DATA chunks have in common.
@@ -76,6 +79,19 @@ impl DataSeen {
     /// Whether the packet carried DATA or a FORWARD TSN.
     pub(super) const fn any(&self) -> bool {
         self.any
+    }
+
+    /// Counts a chunk that is no DATA as DATA with a TSN that had been received before; `gap` if
+    /// TSNs are missing now.
+    pub(super) const fn repeated(&mut self, gap: bool) {
+        self.any = true;
+        self.duplicate = true;
+        self.gap |= gap;
+    }
+
+    /// The echo in the packet, if it has one.
+    pub(super) fn echo(&self) -> Option<u32> {
+        self.stamps.and_then(|stamps| stamps.echo)
     }
 
     /// Counts a FORWARD TSN; `out_of_date` if it did not move the cumulative TSN.
@@ -181,14 +197,14 @@ impl Receiver<'_> {
             self.events.push_readable();
         }
         self.receiving.ack.echo =
-            self.receiving.ack.echo.or_else(|| seen.timestamp.map(|t| t.sent));
+            self.receiving.ack.echo.or_else(|| seen.stamps.and_then(|stamps| stamps.sent));
         self.receiving.ack.retransmission |= seen.retransmission;
         let arrival = Arrival {
             now,
             path,
             packets: self.receiving.ack.count(path),
             first: seen.first,
-            gap: self.receiving.tsns().has_gap(),
+            gap: self.receiving.tsns().has_gap() || seen.gap,
             new_gap: self.receiving.tsns().runs() > seen.runs,
             rtt: self.paths[path].srtt().or(round_trip),
             duplicate: seen.duplicate,

@@ -5,21 +5,19 @@
 //! uptime (RFC 7323 7.1).
 
 use crate::extension::{Extension, Extensions};
-use crate::policy::rtt_sampling::{SackCause, SentTime};
+use crate::policy::rtt_sampling::SackCause;
 use crate::send::Sending;
 use crate::time::Time;
 use crate::wire::{PacketWriter, Sack, Timestamp};
 
 /// Writes a TIMESTAMP chunk before the packet's other chunks, with the `echo` that belongs to a
-/// SACK. Returns the packet's length and number of chunks before it.
+/// SACK and the time `sent`. Returns the packet's length and number of chunks before it.
 pub(super) fn write_timestamp(
-    now: Time,
-    origin: u32,
+    sent: u32,
     echo: Option<u32>,
     w: &mut PacketWriter<'_>,
 ) -> Option<(usize, usize)> {
     let before = (w.len(), w.chunk_count());
-    let sent = SentTime::stamp_of(origin, now);
     w.timestamp(Timestamp { sent, echo }).ok()?;
     Some(before)
 }

@@ -20,7 +20,7 @@ use crate::time::Time;
 use crate::transmit::{Ecn, FourTuple};
 use crate::wire::{
     Action, AddressRefusal, Asconf, AsconfAck, Auth, Cause, Chunk, ChunkError, Packet,
-    PacketWriter, ReConfig, Sack, chunk_type, seal,
+    PacketWriter, ReConfig, Sack, Timestamp, chunk_type, seal,
 };
 
 /// Most SACKs processed in one packet.
@@ -112,7 +112,7 @@ impl Association {
                 // RFC 9260 6: "A SACK chunk received in any other state SHOULD be discarded."
                 Ok(Chunk::Sack(sack)) if self.state.may_send_data() => {
                     sacks += 1;
-                    self.handle_sack(now, path, sack, seen.timestamp.and_then(|t| t.echo));
+                    self.handle_sack(now, path, sack, seen.echo());
                     true
                 }
                 Ok(chunk) => {
@@ -146,10 +146,10 @@ impl Association {
     ) -> bool {
         match chunk {
             Chunk::Timestamp(t) if self.handshake.has(Extension::Timestamps) => {
-                seen.timestamp.get_or_insert(*t);
+                self.handle_timestamp(t, seen);
             }
             Chunk::NrSack(sack) => {
-                return self.handle_nr_sack(now, path, sack, seen.timestamp.and_then(|t| t.echo));
+                return self.handle_nr_sack(now, path, sack, seen.echo());
             }
             Chunk::Ecne(e) if self.handshake.has(Extension::Ecn) => {
                 sender!(self).handle_ecne(path, e.lowest_tsn);
@@ -216,6 +216,22 @@ impl Association {
             _ => self.stats.dropped += 1,
         }
         true
+    }
+
+    /// Notes what the packet's TIMESTAMP chunk reports; further ones are ignored.
+    fn handle_timestamp(&mut self, chunk: &Timestamp, seen: &mut DataSeen) {
+        if seen.stamps.is_some() {
+            return;
+        }
+        let stamps = match &mut self.side {
+            Some(side) => side.on_timestamp(&mut self.receiving.ack, chunk),
+            None => chunk.into(),
+        };
+        seen.stamps = Some(stamps);
+        if stamps.data && self.state.may_send_data() {
+            seen.repeated(self.receiving.tsns().has_gap());
+            self.receiving.note_before_first();
+        }
     }
 
     #[cold]

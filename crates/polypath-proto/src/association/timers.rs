@@ -42,6 +42,9 @@ impl Association {
         s.resume_paths(now);
         if self.receiving.ack.deadline().is_some_and(|t| t <= now) {
             self.receiving.ack.demand();
+            if let Some(side) = &mut self.side {
+                side.on_sack_timeout();
+            }
             self.model.procedures.on_sack_timeout(&self.sending, &mut self.receiving.ack);
         }
         if matches!(self.sending.probe, WindowProbe::At(at) if at <= now) {

@@ -15,6 +15,7 @@ use crate::init;
 use crate::outbox::Control;
 use crate::path::PathState;
 use crate::paths::HeartbeatKind;
+use crate::policy::rtt_sampling::SentTime;
 use crate::reply::write_reply;
 use crate::time::Time;
 use crate::transmit::{Ecn, Fragmentation, Transmit};
@@ -203,7 +204,14 @@ impl Association {
             return None;
         }
         if self.state.may_send_data() {
-            let next = sender!(self).next_data(now);
+            let sack_first = self.receiving.ack.is_due() && self.model.rules.sends_sacks_first;
+            let mut s = sender!(self);
+            let next = if sack_first {
+                let again = s.model.procedures.next_retransmission(&mut s, now);
+                again.map(|(path, tsn)| (path, Content::Retransmission(tsn)))
+            } else {
+                s.next_data(now)
+            };
             if let Some((path, content)) = next {
                 return Some((path, Kind::Data(content)));
             }
@@ -333,7 +341,13 @@ impl Association {
             let mut stamp = None;
             if self.handshake.has(Extension::Timestamps) {
                 let echo = self.receiving.ack.echo.filter(|_| with_sack);
-                stamp = write_timestamp(now, self.handshake.local_tag.0, echo, &mut w);
+                let sent = SentTime::stamp_of(self.handshake.local_tag.0, now);
+                let (ack, sack) = (&self.receiving.ack, *kind == Kind::Sack);
+                let sent = match &self.side {
+                    Some(side) => side.stamp(&self.sending, ack, sack, sent),
+                    None => sent,
+                };
+                stamp = write_timestamp(sent, echo, &mut w);
             }
             // If it does not fit, the SACK is sent in the next packet.
             let echoes = with_sack

@@ -275,6 +275,11 @@ impl Receiving {
         self.limit > before
     }
 
+    /// Notes the TSN before the peer's first one as a duplicate.
+    pub(crate) fn note_before_first(&mut self) {
+        self.tsns.note_before_first();
+    }
+
     /// Clears the list of duplicates after a SACK: each is reported once.
     pub(crate) fn duplicates_reported(&mut self) {
         self.tsns.duplicates_reported();

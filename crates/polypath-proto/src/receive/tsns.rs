@@ -86,6 +86,11 @@ impl TsnTracker {
         tsn == self.initial
     }
 
+    /// Notes the TSN before the peer's first one as a duplicate.
+    pub(crate) fn note_before_first(&mut self) {
+        self.note_duplicate(self.initial.prev());
+    }
+
     /// Number of runs above a missing TSN.
     pub(crate) fn runs(&self) -> usize {
         self.runs.len()

@@ -22,7 +22,7 @@ use crate::receive::PendingSack;
 use crate::rng::Ties;
 use crate::send::Sending;
 use crate::time::Time;
-use crate::wire::{PacketWriter, Sack};
+use crate::wire::{PacketWriter, Sack, Timestamp};
 
 #[cfg(feature = "ns2")]
 pub mod ns2;
@@ -69,6 +69,8 @@ pub(super) struct Rules {
     pub(super) stops_t3_without_flight: bool,
     /// Whether the sender asks for a SACK without delay where it would stall (RFC 7053).
     pub(super) asks_for_sacks: bool,
+    /// Whether a SACK that is due is sent behind retransmissions and before new data.
+    pub(super) sends_sacks_first: bool,
     /// Whether dropping a chunk that was acknowledged causes a SACK at once (RFC 9260 6.2).
     pub(super) reports_reneging: bool,
     /// Whether the packets sent in response to an event are limited by Max.Burst, if packets are
@@ -76,10 +78,41 @@ pub(super) struct Rules {
     pub(super) counts_bursts: bool,
 }
 
+/// What the TIMESTAMP chunk of a received packet reports.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stamps {
+    /// Time of sending of the packet.
+    pub(super) sent: Option<u32>,
+    /// The timestamp of the packet that the SACK in this packet acknowledges.
+    pub(super) echo: Option<u32>,
+    /// The chunk counts as DATA that had been received before.
+    pub(super) data: bool,
+}
+
+impl From<&Timestamp> for Stamps {
+    fn from(chunk: &Timestamp) -> Self {
+        Self { sent: Some(chunk.sent), echo: chunk.echo, data: false }
+    }
+}
+
 /// What a sender remembers of an association beyond RFC 9260.
 pub(super) trait Side: Any + Debug + Send {
     /// A packet has arrived on a path.
     fn on_packet(&mut self, _ack: &mut PendingSack, _path: PathId) {}
+
+    /// Reads the TIMESTAMP chunk of a packet.
+    fn on_timestamp(&mut self, _ack: &mut PendingSack, chunk: &Timestamp) -> Stamps {
+        chunk.into()
+    }
+
+    /// The time of sending that the TIMESTAMP chunk of the next packet reports; `now` is its
+    /// encoding of the current time. `sack` if the packet is sent for its SACK.
+    fn stamp(&self, _sending: &Sending, _ack: &PendingSack, _sack: bool, now: u32) -> u32 {
+        now
+    }
+
+    /// The timer for a delayed SACK has expired.
+    fn on_sack_timeout(&mut self) {}
 
     /// The application has passed a message.
     fn on_message(&mut self) {}

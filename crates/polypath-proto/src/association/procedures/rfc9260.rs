@@ -23,6 +23,7 @@ pub(super) const SENDER: SenderModel = SenderModel {
         verifies_addresses: true,
         stops_t3_without_flight: true,
         asks_for_sacks: true,
+        sends_sacks_first: false,
         reports_reneging: true,
         counts_bursts: true,
     },

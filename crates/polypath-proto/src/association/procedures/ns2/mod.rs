@@ -22,12 +22,16 @@
 //! - The association's error count rises only while the path is active.
 //! - An idle window decays by a timer: an RTO after the last packet, whether data is in flight or
 //!   not.
-//! - Nothing is bundled.
+//! - Nothing is bundled. A SACK is sent behind retransmissions and before new data.
+//! - A TIMESTAMP chunk that reports neither a time nor an echo is all zeros, which the module's
+//!   receiver reads as DATA with the TSN before the first: a duplicate. It sends a SACK at once,
+//!   even as the sender of the data, with a TIMESTAMP chunk of zeros again
+//!   (BundleControlChunks). Data that is retransmitted while such a SACK is due has no timestamp.
 
 use std::any::Any;
 use std::collections::BTreeSet;
 
-use super::{Rules, SenderModel, SenderProcedures};
+use super::{Rules, SenderModel, SenderProcedures, Stamps};
 use crate::association::Sender;
 use crate::association::choose::Content;
 use crate::config::Registry;
@@ -41,7 +45,7 @@ use crate::policy::scheduler::Turn;
 use crate::receive::PendingSack;
 use crate::send::{InFlight, Sending};
 use crate::time::Time;
-use crate::wire::{PacketWriter, Sack};
+use crate::wire::{PacketWriter, Sack, Timestamp};
 
 mod acknowledge;
 mod cmt;
@@ -70,6 +74,7 @@ pub(super) static SENDER: SenderModel = SenderModel {
         // those have been sent over another path.
         stops_t3_without_flight: false,
         asks_for_sacks: false,
+        sends_sacks_first: true,
         reports_reneging: false,
         counts_bursts: false,
     },
@@ -120,6 +125,11 @@ struct Side {
     new_data: bool,
     /// The current event is a packet that arrived, or a message from the application.
     answering: bool,
+    /// The SACK that is due was caused by its timer.
+    sack_by_timer: bool,
+    /// The last echo of a timestamp; a SACK without an echo is read as if it had this one
+    /// (fInTimestampEcho).
+    echo: Option<u32>,
     /// Max.Burst applies (eApplyMaxBurst), and the packets that count towards it.
     limited: bool,
     burst: u32,
@@ -143,7 +153,27 @@ impl super::Side for Side {
     /// A delayed SACK is sent to the source of the last packet, whatever it contained.
     fn on_packet(&mut self, ack: &mut PendingSack, path: PathId) {
         self.answering = true;
+        self.sack_by_timer = false;
         ack.last_path = path;
+    }
+
+    fn on_timestamp(&mut self, ack: &mut PendingSack, chunk: &Timestamp) -> Stamps {
+        let sent = (chunk.sent != 0).then_some(chunk.sent);
+        ack.echo = ack.echo.or(sent);
+        self.echo = chunk.echo.or(self.echo);
+        Stamps { sent, echo: self.echo, data: sent.is_none() && chunk.echo.is_none() }
+    }
+
+    /// The module's packets have a timestamp while it sends data, unless a SACK is due
+    /// (BundleControlChunks); otherwise the field is zero.
+    fn stamp(&self, sending: &Sending, ack: &PendingSack, sack: bool, now: u32) -> u32 {
+        let answers = ack.is_due() && !self.sack_by_timer;
+        let sends_data = !sack || sending.flight.has_lost();
+        if sends_data && !answers { now.max(1) } else { 0 }
+    }
+
+    fn on_sack_timeout(&mut self) {
+        self.sack_by_timer = true;
     }
 
     fn on_message(&mut self) {
