@@ -187,6 +187,15 @@ impl Sender<'_> {
         }
     }
 
+    /// Whether all paths are inactive and Heartbeat After RTO probes `path`: the module asks for
+    /// another destination (GetNextDest), active or not.
+    fn ns2_leaves_dormant(&self, path: PathId) -> bool {
+        let view = self.paths.view();
+        self.config.probing().name == probing::AFTER_RTO.name
+            && self.paths.iter().all(|p| p.state() == PathState::Inactive)
+            && self.paths.failover.retransmission(path, view) != path
+    }
+
     /// T3-rtx has expired on a path: probes it behind the retransmission if it is inactive, except
     /// with Heartbeat After RTO, which has its own rule. Replaces a HEARTBEAT that is outstanding.
     pub(super) fn ns2_probe_after_timeout(&mut self, now: Time, path: PathId) {
@@ -196,7 +205,7 @@ impl Sender<'_> {
         } else {
             // The module's classes have either Heartbeat After RTO or potentially failed paths,
             // which are probed at once (Natarajan 2009, 1).
-            self.paths.probes_after_timeout(path)
+            self.paths.probes_after_timeout(path) || self.ns2_leaves_dormant(path)
         };
         if by_rule || self.paths.failover.probes_at_once(&self.paths[path].view()) {
             self.note_heartbeat(now, path);

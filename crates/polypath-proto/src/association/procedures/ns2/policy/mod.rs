@@ -22,8 +22,8 @@
 //! `set-destination-lossrate` sets the loss rates for loss-rate. Of equal paths, asap takes the
 //! earlier one if the random number is odd, all others the later one. changePrimaryThresh_ is
 //! compared with the primary's error count. In the dormant state of dormant-hop only
-//! retransmissions rotate over the paths. HbAfterRto sends the HEARTBEAT only if another path is
-//! active: otherwise the retransmission probes this path.
+//! retransmissions rotate over the paths. HbAfterRto sends the HEARTBEAT only if the next
+//! destination is another one, active or not: otherwise the retransmission probes this path.
 
 use crate::policy::entry::Replacement;
 use crate::policy::{
