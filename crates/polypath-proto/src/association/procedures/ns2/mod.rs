@@ -17,8 +17,10 @@
 //! - A SACK without gap ack blocks does not revoke what earlier gap ack blocks acknowledged.
 //! - An acknowledgement credits the path that the chunk was last sent to (RFC 9260 8.2 leaves it
 //!   open).
-//! - One generator of HEARTBEATs serves all paths. A lost HEARTBEAT is repeated at once, and a path
-//!   that becomes inactive by T3-rtx is probed at once.
+//! - One generator of HEARTBEATs serves all paths. Up to release 3.6, which does not confirm paths
+//!   before it sends data, so does one timer for the answers (oneHeartbeatTimer_): a HEARTBEAT on
+//!   another path replaces it, and the answer on any path stops it. A lost HEARTBEAT is repeated at
+//!   once, and a path that becomes inactive by T3-rtx is probed at once.
 //! - The association's error count rises only while the path is active.
 //! - An idle window decays by a timer: an RTO after the last packet, whether data is in flight or
 //!   not.
@@ -345,7 +347,7 @@ impl SenderProcedures for Ns2 {
     }
 
     fn on_heartbeat_answered(&self, s: &mut Sender<'_>, now: Time, path: PathId, was: PathState) {
-        s.paths[path].cancel_heartbeat();
+        s.ns2_heartbeat_answered(path);
         let given_up = matches!(was, PathState::Inactive | PathState::PotentiallyFailed);
         if given_up && s.is_ns2_cmt() {
             s.ns2_cmt_path_is_back(now, path);
@@ -361,6 +363,7 @@ impl SenderProcedures for Ns2 {
 
     fn on_heartbeat(&self, s: &mut Sender<'_>, now: Time, path: PathId) {
         s.side.own().path(path).used(now);
+        s.ns2_replace_heartbeat(path);
     }
 
     fn on_heartbeat_written(&self, s: &mut Sender<'_>, path: PathId) {

@@ -8,7 +8,7 @@ use crate::association::Sender;
 use crate::constants::PathConfirmation;
 use crate::ids::{PathId, Tsn};
 use crate::outbox::Control;
-use crate::path::PathState;
+use crate::path::{Path, PathState};
 use crate::policy::failover::PathErrorKind;
 use crate::policy::probing;
 use crate::policy::retransmission::LossCause;
@@ -158,6 +158,26 @@ impl Sender<'_> {
             self.side.own().path(path).used(now);
         }
         self.ns2_start_heartbeats(now, self.paths.primary());
+    }
+
+    /// Whether all paths share one timer for the answers to HEARTBEATs: release 3.7, the first that
+    /// confirms paths, has one for each path.
+    fn ns2_shares_heartbeat_timer(&self) -> bool {
+        self.config.path_confirmation() == PathConfirmation::Off
+    }
+
+    /// A HEARTBEAT is sent on a path: a shared timer stops watching those on other paths.
+    pub(super) fn ns2_replace_heartbeat(&mut self, path: PathId) {
+        if self.ns2_shares_heartbeat_timer() {
+            let others = self.paths.iter_mut().filter(|other| other.id() != path);
+            others.for_each(Path::cancel_heartbeat);
+        }
+    }
+
+    /// A HEARTBEAT on a path was answered, which stops the timer.
+    pub(super) fn ns2_heartbeat_answered(&mut self, path: PathId) {
+        self.paths[path].cancel_heartbeat();
+        self.ns2_replace_heartbeat(path);
     }
 
     /// A HEARTBEAT was not answered within the RTO: repeats it at once.
