@@ -43,6 +43,11 @@ def add(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--failover", choices=FAILOVERS, metavar="NAME", help="scripts in which paths fail"
     )
+    parser.add_argument(
+        "--wide",
+        action="store_true",
+        help="scripts that draw rates, queues, windows, MTU, RTO.Min and outages too",
+    )
     parser.add_argument("--paths", type=int, default=1, help="of the scripts; 1")
     parser.add_argument("--profile", default=PROFILE, help=f"of the scripts; {PROFILE}")
     parser.add_argument(
@@ -71,6 +76,7 @@ def _compare(options: argparse.Namespace) -> int:
             "paths": options.paths,
             "profile": options.profile,
             "failover": options.failover,
+            "wide": options.wide,
         }
         first = options.seed or 0
         if options.random == 1:

@@ -256,6 +256,7 @@ GRAPH = {
         ({"transport": {"encapsulation": "udp"}}, "transport.encapsulation"),
         ({"transport": {"profile": "rfc9260", "sack_every": 3}}, "sack_every"),
         ({"transport": {"profile": "rfc9260", "max_burst": 8}}, "max_burst"),
+        ({"transport": {"profile": "rfc9260", "path_mtu": "1006 B"}}, "path_mtu"),
         (
             {"transport": {"profile": "rfc9260", "heartbeat_interval": "500 ms"}},
             "heartbeat_interval",

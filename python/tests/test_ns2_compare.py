@@ -5,11 +5,13 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from polypath import Scenario, ScenarioError, schema
+from polypath._core import quantity
 from polypath.lab import main
 from polypath.ns2.compare import compare, side_by_side
 from polypath.ns2.comparison import Comparison
@@ -138,6 +140,39 @@ def test_heartbeats_of_an_idle_path_may_jitter_and_those_of_a_timeout_may_not() 
     assert accepted([heartbeat(30.5), again], [again, heartbeat(31.0)]) is None
 
 
+def test_two_timers_of_one_instant_are_an_accepted_class() -> None:
+    def state(path: int, times: list[float], errors: list[int]) -> PathSeries:
+        values: dict[str, Any] = {
+            name: np.zeros(len(times)) for name in (*PathSeries.COLUMNS, "timeouts")
+        }
+        values.update(time=np.array(times), error_count=np.array(errors))
+        return PathSeries(association="main", side="sender", path=path, **values)
+
+    def accepted(expired: float) -> str | None:
+        again = replace(data(1.0, 1, 1.05), content=replace(RUN[0].content, retransmission=True))
+        ours = [state(0, [0.0, 1.0], [0, 1]), state(1, [0.0, expired], [0, 1])]
+        theirs = [state(0, [0.0, 1.0], [0, 1]), state(1, [0.0], [0])]
+        views = (
+            View([RUN[0], data(1.0, 7, 1.05)], 2.0, 0.0, True, ours),
+            View([RUN[0], again], 2.0, 0.0, True, theirs),
+        )
+        return side_by_side(TRANSFER, setup(TRANSFER), *views).accepted
+
+    assert accepted(1.0) == "timer-tie"
+    assert accepted(0.5) is None
+
+
+def test_a_packet_at_a_full_queue_that_another_leaves_is_an_accepted_class() -> None:
+    # DATA 1 has left the queue when its last bit leaves, 45 ms before it arrives.
+    ours = [data(0.0, 1, 0.0462), data(0.0012, 2, math.nan, fate="queue")]
+    theirs = [data(0.0, 1, 0.0462), data(0.0012, 2, 0.0474)]
+    assert found(ours, theirs).accepted == "queue-tie"
+    later = [data(0.0, 1, 0.0463), ours[1]], [data(0.0, 1, 0.0463), theirs[1]]
+    assert found(*later).accepted is None
+    lost = [ours[0], data(0.0012, 2, math.nan, fate="lost")]
+    assert found(lost, theirs).accepted is None
+
+
 def test_t3_rtx_that_ties_with_a_sack_is_an_accepted_class() -> None:
     def accepted(arrival: float, rto: float) -> str | None:
         one = data(0.0, 1, math.nan, fate="lost")
@@ -163,6 +198,32 @@ def test_scripts_are_the_same_for_the_same_seed() -> None:
     assert one == again
     assert one != other
     assert len(setup(one).paths) == 2
+
+
+def test_wide_scripts_draw_what_others_keep() -> None:
+    scripts = [
+        scenario(seed, paths=3, combination="cmt-cwnd", wide=True).to_dict() for seed in range(60)
+    ]
+    assert scripts[7] == scenario(7, paths=3, combination="cmt-cwnd", wide=True).to_dict()
+    rates = [quantity(path["rate"]) for one in scripts for path in one["path"]]
+    assert 250e3 <= min(rates) < 1e6
+    assert 30e6 < max(rates) <= 63e6
+    queues = [path["queue"] for one in scripts for path in one["path"]]
+    assert {int(queue.split()[0]) for queue in queues} <= {*range(6, 81), 1000}
+    for name in ("path_mtu", "receive_buffer", "initial_ssthresh", "rto_min"):
+        assert len({one["transport"][name] for one in scripts}) > 2
+    # Delayed Ack for CMT needs delayed SACKs.
+    assert {one["transport"]["sack_every"] for one in scripts} == {2}
+    single = [scenario(seed, wide=True).to_dict()["transport"] for seed in range(60)]
+    assert {one["sack_every"] for one in single} == {1, 2}
+    assert 10 < sum("fault" in one for one in scripts) < 30
+
+
+def test_delayed_ack_for_cmt_needs_delayed_sacks() -> None:
+    plan = scenario(1, combination="cmt-cwnd", paths=2)
+    with pytest.raises(ScenarioError, match=r"sack_every: found 1; .*2 with policy\.ack"):
+        setup(plan.with_({"transport.sack_every": 1}))
+    assert setup(plan.with_({"transport.sack_every": 1, "policy.ack": "delayed"}))
 
 
 def test_each_combination_is_an_agent_of_ns2() -> None:

@@ -40,12 +40,19 @@ COMBINATIONS = [
 FAILOVERS = ["dormant-hop", "dormant-primary", "dormant-last-dest", "permanent"]
 
 
-def agree(combination: str, paths: int, scripts: int, failover: str | None = None) -> None:
+def agree(
+    combination: str,
+    paths: int,
+    scripts: int,
+    failover: str | None = None,
+    *,
+    wide: bool = False,
+) -> None:
     """Fails with the seeds that differ, unless they belong to an accepted class."""
     jobs = os.cpu_count() or 1
     seeds = range(scripts)
     verdicts = list(
-        judge_many(seeds, jobs, combination=combination, paths=paths, failover=failover)
+        judge_many(seeds, jobs, combination=combination, paths=paths, failover=failover, wide=wide)
     )
     assert len(verdicts) == scripts
     bad = [one for one in verdicts if not one.agrees and one.accepted is None]
@@ -54,7 +61,8 @@ def agree(combination: str, paths: int, scripts: int, failover: str | None = Non
     # The scripts are demanding: most lose packets, and many have timeouts.
     assert sum(one.packets for one in verdicts) > 100 * scripts
     assert sum(one.agrees for one in verdicts) > 0.7 * scripts
-    print(f"{combination}, {paths} path(s): {summary(verdicts)}")
+    kind = ", wide" if wide else ""
+    print(f"{combination}, {paths} path(s){kind}: {summary(verdicts)}")
 
 
 @pytest.mark.usefixtures("ns")
@@ -66,6 +74,18 @@ def test_two_hundred_scripts_on_one_path_agree_packet_by_packet() -> None:
 @pytest.mark.parametrize("combination", COMBINATIONS)
 def test_every_combination_on_two_paths_agrees_packet_by_packet(combination: str) -> None:
     agree(combination, 2, int(os.environ.get("POLYPATH_SCRIPTS", "40")))
+
+
+@pytest.mark.usefixtures("ns")
+@pytest.mark.parametrize("combination", [*COMBINATIONS, *CONCURRENT])
+def test_any_links_queues_windows_and_outages_agree_packet_by_packet(combination: str) -> None:
+    agree(combination, 3, int(os.environ.get("POLYPATH_SCRIPTS", "12")), wide=True)
+
+
+@pytest.mark.usefixtures("ns")
+@pytest.mark.parametrize("combination", ["alternate+har", "hybrid+mfr-har"])
+def test_heartbeats_after_timeouts_agree_where_every_path_fails(combination: str) -> None:
+    agree(combination, 2, int(os.environ.get("POLYPATH_SCRIPTS", "12")), "dormant-hop")
 
 
 @pytest.mark.usefixtures("ns")

@@ -134,6 +134,39 @@ def _same(time: float, other: float) -> bool:
     return abs(time - other) <= _INSTANT
 
 
+def _timer_tie(_plan: Setup, comparison: Comparison) -> bool:
+    """The timers of two paths expire at one instant: in one of the runs both count an error."""
+    found = comparison.difference
+    assert found is not None
+    hops = [hop for hop in (found.ours, found.theirs) if hop is not None]
+    if any(hop.content.direction != 0 or not hop.leaves for hop in hops):
+        return False
+    if not any(_same(hop.time, found.time) for hop in hops):
+        return False
+    for side in (comparison.ours, comparison.theirs):
+        before = {one.path: one.errors for one in side.state(found.time, after=False)}
+        after = side.state(found.time, after=True)
+        if sum(one.errors > before.get(one.path, one.errors) for one in after) > 1:
+            return True
+    return False
+
+
+def _queue_tie(plan: Setup, comparison: Comparison) -> bool:
+    """A packet is offered to a full queue at the instant when another one leaves it."""
+    found = comparison.difference
+    assert found is not None
+    if found.ours is None or found.theirs is None:
+        return False
+    fates = {found.ours.fate, found.theirs.fate}
+    if found.ours.content != found.theirs.content or "queue" not in fates or len(fates) == 1:
+        return False
+    delay = next(link.delay for link in plan.links if link.name == found.link)
+    return any(
+        hop.link == found.link and _same(hop.arrival - delay, found.time)
+        for hop in comparison.ours.hops
+    )
+
+
 def _covers(sack: Content, tsn: int) -> bool:
     cumulative = sack.cumulative or 0
     return tsn <= cumulative or any(first <= tsn <= last for first, last in sack.gaps)
@@ -162,6 +195,18 @@ CLASSES = (
         why="DATA comes over two paths in the same instant, as it does where these are alike; "
         "which is taken first is the order of two event queues",
         holds=_arrival_tie,
+    ),
+    Accepted(
+        name="timer-tie",
+        why="the timers of two paths expire in the same instant; which of the two is first is the "
+        "rounding of ns-2's doubles",
+        holds=_timer_tie,
+    ),
+    Accepted(
+        name="queue-tie",
+        why="a packet is offered to a full queue in the instant in which another leaves it; which "
+        "of the two is first is the order of two event queues",
+        holds=_queue_tie,
     ),
 )
 

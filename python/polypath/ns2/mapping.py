@@ -84,6 +84,9 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
     sides = {side: agent_variables(effective[side]["transport"], side) for side in effective}
     sides["sender"].update(answers)
     if "useCmtDelAck_" in answers:
+        if answers["useCmtDelAck_"] and not sides["receiver"][NS2_VARIABLES["sack_every"]]:
+            # The module counts packets only while it delays SACKs: its SACKs would report none.
+            raise refuse("transport.sack_every", 1, '2 with policy.ack "delayed-cmt"')
         # A receiver with potentially failed paths would loop forever when a heartbeat is lost.
         sides["receiver"].update({"useCmtDelAck_": answers["useCmtDelAck_"], "useCmtPF_": 0})
         cwnd = effective["sender"]["transport"]["potentially_failed_cwnd"]

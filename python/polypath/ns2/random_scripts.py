@@ -38,6 +38,7 @@ def judge(
     paths: int = 1,
     profile: str = PROFILE,
     failover: str | None = None,
+    wide: bool = False,
     patience: int = PATIENCE,
 ) -> Verdict:
     """Runs one script in both simulators; `patience` limits ns-2's processor time in seconds."""
@@ -45,7 +46,12 @@ def judge(
         warnings.simplefilter("ignore")
         try:
             plan = scenario(
-                seed, combination=combination, paths=paths, profile=profile, failover=failover
+                seed,
+                combination=combination,
+                paths=paths,
+                profile=profile,
+                failover=failover,
+                wide=wide,
             )
             found = compare(plan, patience=patience)
         except NoAnswerError as error:
@@ -64,6 +70,7 @@ def judge_many(
     paths: int = 1,
     profile: str = PROFILE,
     failover: str | None = None,
+    wide: bool = False,
     patience: int = PATIENCE,
 ) -> Iterator[Verdict]:
     """Runs scripts in parallel and yields their verdicts in the order of the seeds."""
@@ -73,6 +80,7 @@ def judge_many(
         paths=paths,
         profile=profile,
         failover=failover,
+        wide=wide,
         patience=patience,
     )
     if jobs == 1:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from polypath.ns2.transport import PROFILE
+from polypath.ns2.worlds import wide_mtu, wide_path, wide_transport, with_outage
 from polypath.scenario import Scenario
-from polypath.schema import Path, Transport
+from polypath.schema import Fault, Path, Transport
 
 #: Packets on a link before the first DATA: INIT, COOKIE ECHO and HEARTBEAT on the primary path (and
 #: their answers), a HEARTBEAT on any other.
@@ -66,11 +67,14 @@ def scenario(
     paths: int = 1,
     profile: str = PROFILE,
     failover: str | None = None,
+    wide: bool = False,
 ) -> Scenario:
     """A transfer of 40 to 400 chunks with its own losses of DATA and SACKs.
 
     With ``failover`` the error thresholds are low and each path loses a run of packets, which an
     alternate path begins with one of its first three: paths fail, and the dormant state is reached.
+    With ``wide`` rates, delays, queues, windows, the MTU, RTO.Min and delayed SACKs are drawn too,
+    and a path may be cut (:mod:`polypath.ns2.worlds`).
 
     Raises:
         ScenarioError: The profile or a policy is not known.
@@ -79,13 +83,23 @@ def scenario(
     messages = dice.randint(40, 400)
     policy = dict({**COMBINATIONS, **CONCURRENT}[combination])
     timestamps = policy.get("rtt_sampling") == "timestamps"
-    network = [_path(dice, number, messages) for number in range(paths)]
+    draw = wide_path if wide else _path
+    network = [_lossy(dice, draw(dice), number, messages) for number in range(paths)]
     transport: Transport = {
         "profile": profile,
         "receive_buffer": dice.choice(["64 KiB", "64 KiB", "1 MB"]),
         # The two simulators draw different heartbeat jitter: without heartbeats nothing is random.
         "heartbeat_interval": "3600 s",
     }
+    message = 1440 if timestamps else 1452
+    fault: list[Fault] = []
+    if wide:
+        transport.update(wide_transport(dice, dac=policy.get("ack") == "delayed-cmt"))
+        mtu = wide_mtu(dice)
+        transport["path_mtu"] = f"{mtu} B"
+        message -= 1500 - mtu
+        if failover is None:
+            fault = with_outage(dice, network)
     if policy.get("scheduler") == "concurrent":
         # The module's RTX-SAME loops forever once all paths are inactive.
         transport["path_max_retrans"] = transport["association_max_retrans"] = 1000
@@ -109,19 +123,24 @@ def scenario(
         workload={
             "kind": "bulk",
             "messages": messages,
-            "message_size": "1440 B" if timestamps else "1452 B",
+            "message_size": f"{message} B",
         },
+        fault=fault,
         run={"limit": "4000 s"},
     )
 
 
-def _path(dice: random.Random, number: int, messages: int) -> Path:
+def _path(dice: random.Random) -> Path:
     # Round numbers would make timers expire at the very instant when a packet arrives.
     rate = dice.choice([1_000, 10_000, 10_000, 100_000]) + dice.randint(1, 997)
     delay = dice.choice([5_000, 45_000, 45_000, 170_000]) + dice.randint(1, 4999)
     path: Path = {"rate": f"{rate} kbit/s", "delay": f"{delay} us", "queue": "1000 packets"}
     if dice.random() < 0.25:
         path["edge"] = {"rate": "100 Mbit/s", "delay": "10 ms", "queue": "1000 packets"}
+    return path
+
+
+def _lossy(dice: random.Random, path: Path, number: int, messages: int) -> Path:
     # Retransmissions count as packets too; an alternate path carries few.
     last = messages * 3 // 2 if number == 0 else max(messages // 3, 20)
     opening = _OPENING[min(number, 1)]

@@ -95,10 +95,14 @@ def agent_variables(parameters: Mapping[str, Any], side: str) -> dict[str, float
     burst = parameters["max_burst"]
     if burst != 4:
         raise refuse(f"{key}max_burst", burst, "4")
+    mtu = quantity(parameters["path_mtu"])
+    if mtu % 4:
+        # The module's buffer has no room for the padding of a full chunk.
+        raise refuse(f"{key}path_mtu", f'"{parameters["path_mtu"]}"', "a multiple of 4 B")
     ssthresh = parameters["initial_ssthresh"]
     window = parameters["receive_buffer"]
     values = {
-        "path_mtu": quantity(parameters["path_mtu"]),
+        "path_mtu": mtu,
         "receive_buffer": quantity(window),
         "initial_ssthresh": quantity(window if ssthresh == "off" else ssthresh),
         "rto_initial": seconds("rto_initial"),
