@@ -79,7 +79,7 @@ def test_every_combination_on_two_paths_agrees_packet_by_packet(combination: str
 @pytest.mark.usefixtures("ns")
 @pytest.mark.parametrize("combination", [*COMBINATIONS, *CONCURRENT])
 def test_any_links_queues_windows_and_outages_agree_packet_by_packet(combination: str) -> None:
-    agree(combination, 3, int(os.environ.get("POLYPATH_SCRIPTS", "12")), wide=True)
+    agree(combination, 3, int(os.environ.get("POLYPATH_SCRIPTS", "6")), wide=True)
 
 
 @pytest.mark.usefixtures("ns")

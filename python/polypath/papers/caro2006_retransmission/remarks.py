@@ -57,9 +57,9 @@ REMARKS = {
         "transfers give 2.2 % ± 0.4 for AllRtxAlt."
     ),
     "R27": (
-        "polypath is slower than ns-2 here, which has 21.2 % ± 4.0 in release 3.6 of the module "
-        "(100 transfers): the module sends SACKs that acknowledge nothing new, and fast "
-        "retransmissions take the place of timeouts (docs/ns2-differences.md)."
+        "The module sends SACKs that acknowledge nothing new, and fast retransmissions take the "
+        "place of timeouts, as in this profile (docs/ns2-differences.md). Release 3.6 of the "
+        "module has 21.2 % ± 4.0 (100 transfers)."
     ),
     "R30": (
         "Medians, as a few transfers decide the mean: if the alternate path is given up as well, "
