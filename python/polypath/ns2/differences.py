@@ -60,6 +60,13 @@ def _sack_timer_tie(plan: Setup, comparison: Comparison) -> bool:
     """
     found = comparison.difference
     assert found is not None
+    due = found.time - plan.receiver["sackDelay_"]
+    hops = [hop for hop in (found.ours, found.theirs) if hop is not None]
+    own = [hop for hop in hops if hop.content.direction == 0 and SACK in hop.content.kinds]
+    if any(_same(hop.time, found.time) for hop in own):
+        back = {path.back[-1].name for path in plan.paths}
+        ends = [hop.arrival for hop in comparison.ours.hops if hop.link in back]
+        return all(any(_same(end, at) for end in ends) for at in (due, found.time))
     if found.ours is None or found.theirs is None:
         return False
     pair = (found.ours, found.theirs)
@@ -67,12 +74,6 @@ def _sack_timer_tie(plan: Setup, comparison: Comparison) -> bool:
         return False
     if any(hop.content.kinds != (SACK,) for hop in pair):
         return False
-    due = found.time - plan.receiver["sackDelay_"]
-    if found.ours.content.direction == 0:
-        back = {path.back[-1].name for path in plan.paths}
-        ends = [hop.arrival for hop in comparison.ours.hops if hop.link in back]
-        both = all(any(_same(end, at) for end in ends) for at in (due, found.time))
-        return both and found.ours.content.duplicates != found.theirs.content.duplicates
     if not _arrived(comparison, due):
         return False
     arrived = _arrived(comparison, found.time)
