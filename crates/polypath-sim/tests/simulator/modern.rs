@@ -16,12 +16,26 @@ fn delivered(link: Link, secs: u64) -> f64 {
 }
 
 /// Likewise, with these constants.
-fn delivered_with((rate, rtt, loss, queue): Link, secs: u64, constants: &str) -> f64 {
+fn delivered_with(link: Link, secs: u64, constants: &str) -> f64 {
+    bytes(&scenario(link, secs, "", constants), &RunOptions::default())
+}
+
+fn bytes(scenario: &Scenario, options: &RunOptions) -> f64 {
+    scenario.run(options).unwrap().associations[0].forward.bytes_delivered as f64
+}
+
+/// A transfer that outlasts `secs` seconds over a link with these further parameters.
+fn scenario((rate, rtt, loss, queue): Link, secs: u64, path: &str, constants: &str) -> Scenario {
     let queue = (f64::from(rate * 125 * rtt) * queue) as u64;
     let text = format!(
         r#"
         schema = 1
-        path = [{{ rate = "{rate} Mbit/s", delay = "{} us", queue = "{} B", loss = "{loss} %" }}]
+        [[path]]
+        rate = "{rate} Mbit/s"
+        delay = "{} us"
+        queue = "{} B"
+        loss = "{loss} %"
+        {path}
         [transport]
         profile = "modern"
         {constants}
@@ -38,8 +52,14 @@ fn delivered_with((rate, rtt, loss, queue): Link, secs: u64, constants: &str) ->
     );
     let mut scenario = Scenario::from_toml(&text).unwrap();
     scenario.run.limit = Span::secs(secs);
-    let outcome = scenario.run(&RunOptions::default()).unwrap();
-    outcome.associations[0].forward.bytes_delivered as f64
+    scenario
+}
+
+/// The share of the link that payload could use, from the second second to the sixth.
+fn share(link: Link, path: &str, policy: &str, seed: u64) -> f64 {
+    let options = RunOptions { seed: Some(seed), ..RunOptions::default() };
+    let until = |secs| bytes(&scenario(link, secs, path, policy), &options);
+    (until(6) - until(1)) / (5.0 * f64::from(link.0) * 1e6 / 8.0 * PAYLOAD)
 }
 
 /// The share of the link that payload could use, from the second second to the eleventh, and from
@@ -102,6 +122,22 @@ fn links_that_lose_packets_are_filled() {
     for (rate, rtt) in [(20, 20), (20, 100), (100, 100)] {
         let (after, _) = shares((rate, rtt, 3.0, 1.0));
         assert!(after >= 0.8, "{rate} Mbit/s, {rtt} ms, 3 %: {after:.3}");
+    }
+}
+
+/// Random losses are not taken for congestion, whatever their order: neither in Startup, nor while
+/// bandwidth is probed.
+#[test]
+fn lossy_links_are_filled_with_any_seed() {
+    for seed in [1, 2, 4, 5] {
+        for link in [(20, 20, 1.0, 1.0), (20, 20, 3.0, 1.0), (20, 100, 3.0, 1.0)] {
+            let share = share(link, "", "", seed);
+            assert!(share >= 0.9, "{link:?}, seed {seed}: {share:.3}");
+        }
+    }
+    for (link, seed) in [((100, 100, 3.0, 1.0), 4), ((100, 100, 3.0, 0.25), 4)] {
+        let share = share(link, "", "", seed);
+        assert!(share >= 0.85, "{link:?}, seed {seed}: {share:.3}");
     }
 }
 

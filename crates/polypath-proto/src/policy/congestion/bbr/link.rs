@@ -69,6 +69,11 @@ impl Link {
         }
     }
 
+    /// Other losses than those of the first seed.
+    pub(super) fn seed(&mut self, seed: u64) {
+        self.rng = Rng::new(&Seed::from_u64(seed));
+    }
+
     pub(super) fn model(&self) -> &Model {
         self.drill.controller().paths.get(PathId(0)).expect("data was sent")
     }

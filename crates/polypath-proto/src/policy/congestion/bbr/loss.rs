@@ -8,12 +8,13 @@ use crate::time::Time;
 impl Model {
     /// `IsInflightTooHigh`, beyond the path's own losses.
     pub(super) fn is_inflight_too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
-        lost as f64 > tx_in_flight as f64 * self.loss_threshold()
+        lost as f64 > self.tolerated(tx_in_flight)
     }
 
-    /// `LossThresh`, beyond the path's own losses.
-    fn loss_threshold(&self) -> f64 {
-        LOSS_THRESHOLD + self.ambient.share(self.smss)
+    /// The most of `bytes` bytes that may be lost: `LossThresh`, beyond the path's own losses.
+    fn tolerated(&self, bytes: u64) -> f64 {
+        let threshold = LOSS_THRESHOLD + self.ambient.share(self.smss);
+        (bytes as f64 * threshold).max(self.ambient.own(bytes, self.smss))
     }
 
     /// `ResetCongestionSignals`.
@@ -44,7 +45,7 @@ impl Model {
 
     /// `UpdateCongestionSignals`.
     pub(super) fn update_congestion_signals(&mut self, ack: &Ack) {
-        self.ambient.note_acked(ack.newly_acked, ack.rtt);
+        self.ambient.note_acked(ack.newly_acked, ack.rtt, self.min_rtt);
         self.update_round(ack);
         // `UpdateMaxBw` (draft 5.5.5).
         if ack.rate > 0 && (ack.rate >= self.max_bw.max() || !ack.app_limited) {
@@ -67,9 +68,10 @@ impl Model {
             self.inflight_shortterm = cwnd;
         }
         // A sender at the rate of the path delivers that rate without the path's own losses.
-        let latest = scale(self.bw_latest, 1.0 / (1.0 - self.ambient.share(self.smss)));
-        self.bw_shortterm = latest.max(scale(self.bw_shortterm, BETA)).min(self.bw_shortterm);
-        self.inflight_shortterm = self.inflight_latest.max(scale(self.inflight_shortterm, BETA));
+        let sent = 1.0 / (1.0 - self.ambient.share(self.smss));
+        let (bw, inflight) = (scale(self.bw_latest, sent), scale(self.inflight_latest, sent));
+        self.bw_shortterm = bw.max(scale(self.bw_shortterm, BETA)).min(self.bw_shortterm);
+        self.inflight_shortterm = inflight.max(scale(self.inflight_shortterm, BETA));
     }
 
     /// `NoteLoss`.
@@ -99,7 +101,7 @@ impl Model {
         let Some(sample) = sample.filter(|_| self.is_bw_probe_sample) else { return };
         let in_flight = u64::from(sample.in_flight_at_send);
         if self.is_inflight_too_high(sample.lost, in_flight) {
-            let threshold = self.loss_threshold();
+            let threshold = self.tolerated(in_flight) / in_flight.max(1) as f64;
             let at_loss = inflight_at_loss(size, in_flight, sample.lost, threshold);
             self.handle_inflight_too_high(now, cwnd, at_loss, sample.app_limited);
         }

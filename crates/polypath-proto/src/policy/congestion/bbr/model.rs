@@ -279,7 +279,7 @@ impl Model {
     pub(super) fn update_round(&mut self, ack: &Ack) {
         self.round_start = ack.prior_delivered.is_some_and(|p| p >= self.next_round_delivered);
         if self.round_start {
-            self.ambient.end_round(self.min_rtt, self.smss);
+            self.ambient.end_round(self.smss, self.is_bw_probe_sample);
             self.start_round();
             self.round_count += 1;
             self.rounds_since_probe_up += 1;

@@ -40,12 +40,15 @@ impl Model {
     }
 
     /// `CheckStartupHighLoss` (draft 5.3.1.3): in fast recovery for a round trip, in which more
-    /// than 2 % of the packets were lost, in at least six places.
+    /// than 2 % of the packets were lost, in at least six places. Without a queue, losses that the
+    /// path may have by itself do not count: its share is not known in the first round trips.
     fn check_startup_high_loss(&mut self, ack: &Ack) {
         let high = self.loss_round_start
             && ack.recovering
             && self.losses_in_round >= LOSSES
-            && self.is_inflight_too_high(ack.lost, ack.tx_in_flight);
+            && self.is_inflight_too_high(ack.lost, ack.tx_in_flight)
+            && !(self.ambient.is_unqueued()
+                && ack.lost as f64 <= self.ambient.most_own(ack.tx_in_flight, self.smss));
         if self.state == State::Startup && high {
             self.leave_startup_on_congestion();
         }
