@@ -83,6 +83,27 @@ impl Sender<'_> {
         for c in &report.acked {
             self.paths[c.path].chunk_acknowledged(now.since(c.sent), c.transmissions == 1);
         }
+        self.undo_timeouts(now, report);
+        let early = report.acked.iter().filter(|c| c.transmissions == 2).filter(|c| {
+            // RFC 8985 6.2, step 2: acknowledged sooner than in the shortest round-trip time, so
+            // that the original has arrived. It is known a round trip before the duplicate.
+            self.paths[c.path].shortest_rtt().is_some_and(|shortest| now.since(c.sent) < shortest)
+        });
+        let arrived: Vec<Tsn> =
+            early.map(|c| c.tsn).chain(report.duplicates.iter().copied()).collect();
+        for tsn in arrived {
+            for path in self.paths.ids() {
+                // RFC 3708 3: every retransmission of the recovery was unnecessary.
+                let p = &mut self.paths[path];
+                if p.recovery.is_spurious_by(tsn) && p.lost() == 0 {
+                    self.restore_window(now, path, false);
+                }
+            }
+        }
+    }
+
+    /// Ends recoveries, and undoes timeouts that a SACK shows to be spurious.
+    fn undo_timeouts(&mut self, now: Time, report: &SackReport) {
         for (path, t) in self.paths.ids().zip(&report.paths) {
             let recovers = self.sending.cwnd_update.recover(path).is_some();
             let p = &mut self.paths[path];
@@ -102,15 +123,6 @@ impl Sender<'_> {
             });
             if answered && p.lost() == 0 {
                 p.recovery.end_timeout();
-            }
-        }
-        for &tsn in &report.duplicates {
-            for path in self.paths.ids() {
-                // RFC 3708 3: every retransmission of the recovery was unnecessary.
-                let p = &mut self.paths[path];
-                if p.recovery.is_spurious_by(tsn) && p.lost() == 0 {
-                    self.restore_window(now, path, false);
-                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Loss recovery of a path, with a loss detector that watches time: proportional rate reduction
 //! (RFC 6937), and what it takes to undo a spurious recovery (RFC 3708, RFC 5682).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::view::Window;
 use crate::ids::Tsn;
@@ -9,6 +9,10 @@ use crate::time::Time;
 
 /// Retransmissions of one recovery that are kept; a recovery with more of them is never undone.
 const MOST_RETRANSMITTED: usize = 4096;
+
+/// Recoveries that may still prove spurious. The evidence takes a round trip, in which reordering
+/// may begin further ones.
+const MOST_UNDECIDED: usize = 4;
 
 /// State of loss recovery.
 #[derive(Debug, Default)]
@@ -24,7 +28,8 @@ pub(crate) struct Recovery {
     reduction: Option<Reduction>,
     /// Bytes that may be in flight, in fast recovery.
     limit: Option<u32>,
-    undo: Option<Undo>,
+    /// The recoveries that may prove spurious, the last one at the end.
+    undo: VecDeque<Undo>,
     timeout: Option<TimedOut>,
 }
 
@@ -76,6 +81,7 @@ impl Recovery {
     pub(crate) fn begin(&mut self, before: Window, outstanding: u32) {
         let recover_fs = u64::from(outstanding) + u64::from(self.delivered);
         self.reduction = Some(Reduction { recover_fs: recover_fs.max(1), delivered: 0, out: 0 });
+        self.undo.retain(|undo| undo.complete && !undo.retransmitted.is_empty());
         self.note_before(before);
     }
 
@@ -92,6 +98,7 @@ impl Recovery {
         self.probe = false;
         if self.timeout.is_none() {
             self.timeout = Some(TimedOut { at: now, testable });
+            self.undo.clear();
             self.note_before(before);
         }
     }
@@ -102,12 +109,15 @@ impl Recovery {
     }
 
     fn note_before(&mut self, before: Window) {
-        self.undo = Some(Undo { before, retransmitted: BTreeSet::new(), complete: true });
+        if self.undo.len() == MOST_UNDECIDED {
+            self.undo.pop_front();
+        }
+        self.undo.push_back(Undo { before, retransmitted: BTreeSet::new(), complete: true });
     }
 
     /// A chunk that was lost here is retransmitted, on any path.
     pub(crate) fn retransmitted(&mut self, tsn: Tsn) {
-        if let Some(undo) = &mut self.undo
+        if let Some(undo) = self.undo.back_mut()
             && !self.probe
         {
             undo.complete &= undo.retransmitted.len() < MOST_RETRANSMITTED;
@@ -117,23 +127,33 @@ impl Recovery {
         }
     }
 
-    /// The peer reports that it has received a chunk twice. True if that shows that every
-    /// retransmission of the recovery was spurious.
-    pub(crate) fn is_spurious_by(&mut self, duplicate: Tsn) -> bool {
-        let Some(undo) = &mut self.undo else { return false };
-        undo.retransmitted.remove(&duplicate.0) && undo.complete && undo.retransmitted.is_empty()
+    /// The retransmission of a chunk was unnecessary: its original has arrived. True if that shows
+    /// that every retransmission of the last recovery was spurious. An earlier recovery that proves
+    /// spurious passes the window from before it to the one that followed.
+    pub(crate) fn is_spurious_by(&mut self, tsn: Tsn) -> bool {
+        let found = self.undo.iter_mut().position(|undo| undo.retransmitted.remove(&tsn.0));
+        let Some(at) = found else { return false };
+        let undo = &self.undo[at];
+        if !undo.complete || !undo.retransmitted.is_empty() {
+            return false;
+        }
+        let before = undo.before;
+        let Some(later) = self.undo.get_mut(at + 1) else { return true };
+        later.before = before;
+        self.undo.remove(at);
+        false
     }
 
     /// Ends the recovery; returns the window from before it.
     pub(crate) fn undo(&mut self) -> Option<Window> {
         self.end();
         self.timeout = None;
-        self.undo.take().map(|undo| undo.before)
+        self.undo.pop_back().map(|undo| undo.before)
     }
 
     /// The window was cut for another reason than a loss.
     pub(crate) fn clear_undo(&mut self) {
-        self.undo = None;
+        self.undo.clear();
     }
 
     /// Bytes were sent on this path.
@@ -242,6 +262,36 @@ mod tests {
         assert!(r.is_spurious_by(Tsn(7)));
         assert_eq!(r.undo(), Some(window(20 * MSS)));
         assert_eq!(r.undo(), None);
+    }
+
+    /// Reordering begins a second recovery before the peer has reported the retransmission of the
+    /// first one as a duplicate: both are undone, in any order of the reports.
+    #[test]
+    fn two_recoveries_in_a_row_are_undone() {
+        let begin = || {
+            let mut r = Recovery::default();
+            r.begin(window(40 * MSS), 40 * MSS);
+            r.retransmitted(Tsn(5));
+            r.end();
+            r.begin(window(28 * MSS), 28 * MSS);
+            r.retransmitted(Tsn(9));
+            r
+        };
+        let mut r = begin();
+        assert!(!r.is_spurious_by(Tsn(5)), "the second one may have a reason");
+        assert!(r.is_spurious_by(Tsn(9)));
+        assert_eq!(r.undo(), Some(window(40 * MSS)));
+        let mut r = begin();
+        assert!(r.is_spurious_by(Tsn(9)));
+        assert_eq!(r.undo(), Some(window(28 * MSS)));
+        assert!(r.is_spurious_by(Tsn(5)));
+        assert_eq!(r.undo(), Some(window(40 * MSS)));
+        assert_eq!(r.undo(), None);
+        // The first one had a reason.
+        let mut r = begin();
+        r.is_spurious_by(Tsn(9));
+        assert_eq!(r.undo(), Some(window(28 * MSS)));
+        assert!(!r.is_spurious_by(Tsn(9)));
     }
 
     #[test]

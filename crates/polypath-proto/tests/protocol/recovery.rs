@@ -220,12 +220,31 @@ fn duplicate_reports_undo_a_fast_retransmission() {
     // Packet 1 is late: three others overtake it.
     assert_eq!(flow.sack(acked, &[(2, 4)]), [acked + 1]);
     assert!(flow.window().cwnd < before.cwnd);
+    flow.net.run(RTT);
     flow.sack(acked + 10, &[]);
     assert_eq!(flow.stats().recoveries_undone, 0);
-    flow.net.run(RTT);
     flow.sack_twice(acked + 10, &[acked + 1]);
     assert_eq!(flow.stats().recoveries_undone, 1);
     assert!(flow.window().cwnd >= before.cwnd && flow.window().ssthresh >= before.ssthresh);
+}
+
+/// RFC 8985 6.2, step 2: a retransmission that is acknowledged in less than the shortest round-trip
+/// time was unnecessary, because its original has arrived. The duplicate, reported later, counts
+/// once.
+#[test]
+fn an_early_acknowledgement_undoes_a_fast_retransmission() {
+    for (after, undone) in [(MS(99), 1), (RTT, 0)] {
+        let (mut flow, acked) = Flow::flying(10);
+        let before = flow.window();
+        flow.net.run(RTT);
+        assert_eq!(flow.sack(acked, &[(2, 4)]), [acked + 1]);
+        flow.net.run(after);
+        flow.sack(acked + 10, &[]);
+        assert_eq!(flow.stats().recoveries_undone, undone, "{after:?}");
+        flow.sack_twice(acked + 10, &[acked + 1]);
+        assert_eq!(flow.stats().recoveries_undone, 1);
+        assert!(flow.window().cwnd >= before.cwnd);
+    }
 }
 
 /// RFC 3708 3: one of two retransmissions was needed.

@@ -141,6 +141,19 @@ fn lossy_links_are_filled_with_any_seed() {
     }
 }
 
+/// One packet in ten is late by up to 20 ms. Before the reordering is known, later packets make it
+/// look lost, again and again in slow start: each of these reactions is undone.
+#[test]
+fn reordering_does_not_end_slow_start() {
+    let reordered = "reorder = { probability = \"10 %\", delay = \"20 ms\" }";
+    let cubic = "[policy]\ncongestion = \"cubic\"";
+    for seed in 1..=4 {
+        let link = (50, 100, 0.0, 1.0);
+        let share = share(link, reordered, cubic, seed);
+        assert!(share >= 0.8, "seed {seed}: {share:.3}");
+    }
+}
+
 /// The outcome on a link of 20 Mbit/s and 20 ms, whose queue of four bandwidth-delay products marks
 /// packets beyond a fourth of it: retransmissions, and the share of the link.
 fn with_marks(congestion: &str, ecn: bool) -> (u64, f64) {

@@ -9,6 +9,7 @@
 //! faster than they are acknowledged, so that pacing does not limit the window's growth (RFC 9002
 //! 7.7).
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::hystart::{Growth, HyStart};
@@ -73,12 +74,23 @@ struct Stage {
     w_est: f64,
 }
 
+/// The state before a recovery.
+#[derive(Clone, Debug)]
+struct Saved {
+    cwnd: u32,
+    curve: Curve,
+    hystart: Option<HyStart>,
+}
+
+/// Recoveries that can be undone.
+const MOST_SAVED: usize = 4;
+
 /// One path.
 #[derive(Clone, Debug)]
 struct State {
     curve: Curve,
-    /// The window and its curve before the first event of the last recovery.
-    undo: Option<(u32, Curve)>,
+    /// The state before the first event of each of the last recoveries.
+    undo: VecDeque<Saved>,
     /// A recovery has begun and is not over.
     recovering: bool,
     /// The first slow start, until it ends.
@@ -112,7 +124,7 @@ impl State {
         };
         Self {
             curve,
-            undo: None,
+            undo: VecDeque::new(),
             recovering: false,
             // RFC 9406 4.3: "An implementation SHOULD use HyStart++ only for the initial slow
             // start".
@@ -192,7 +204,11 @@ impl State {
     /// A recovery begins, or T3-rtx expires in one: what was before can be restored.
     fn save(&mut self, cwnd: u32) {
         if !self.recovering {
-            self.undo = Some((cwnd, self.curve));
+            if self.undo.len() == MOST_SAVED {
+                self.undo.pop_front();
+            }
+            let hystart = self.hystart.clone();
+            self.undo.push_back(Saved { cwnd, curve: self.curve, hystart });
         }
         self.recovering = true;
     }
@@ -301,18 +317,26 @@ impl CongestionController for Cubic {
         state.window(path, path.max_chunk)
     }
 
-    fn on_spurious(&mut self, context: &Context<'_>, _: &Spurious) -> Window {
+    fn on_spurious(&mut self, context: &Context<'_>, spurious: &Spurious) -> Window {
         let state = self.state(context);
         let path = context.path;
         let cwnd = path.window.cwnd;
         state.recovering = false;
-        match state.undo.take() {
+        // The window is that from before an earlier recovery if that one was spurious, too.
+        let at = state.undo.iter().rposition(|saved| saved.cwnd == spurious.before.cwnd);
+        let at = at.or_else(|| state.undo.len().checked_sub(1));
+        let saved = at.and_then(|at| {
+            state.undo.truncate(at + 1);
+            state.undo.pop_back()
+        });
+        match saved {
             // RFC 9438 4.9.2: "CUBIC MAY restore the original values [...] if the current cwnd is
             // lower than cwnd_prior." The pacer spreads what the larger window releases.
-            Some((before, curve)) if cwnd < before => {
-                state.curve = curve;
+            Some(saved) if cwnd < saved.cwnd => {
+                state.curve = saved.curve;
+                state.hystart = saved.hystart;
                 state.fraction = 0.0;
-                state.window(path, before)
+                state.window(path, saved.cwnd)
             }
             _ => state.window(path, cwnd),
         }

@@ -242,8 +242,16 @@ impl<C: CongestionController + ?Sized> Drill<C> {
 
     /// The last reaction to a loss, or to a `timeout`, was spurious.
     pub fn spurious(&mut self, timeout: bool) {
+        self.undo(Spurious::new(timeout, self.before));
+    }
+
+    /// All reactions to losses were spurious since the window was this one.
+    pub fn spurious_since(&mut self, before: Window) {
+        self.undo(Spurious::new(false, before));
+    }
+
+    fn undo(&mut self, spurious: Spurious) {
         self.recovering = false;
-        let spurious = Spurious::new(timeout, self.before);
         self.control(|controller, context| controller.on_spurious(context, &spurious));
     }
 

@@ -143,6 +143,21 @@ fn a_spurious_event_is_undone() {
     assert_eq!(drill.window().cwnd, 200 * CHUNK);
 }
 
+/// Two reactions in a row that prove spurious: the second one is undone to the window from before
+/// the first, and slow start goes on.
+#[test]
+fn spurious_events_in_a_row_are_undone() {
+    let mut drill = flying(100);
+    let before = drill.window();
+    drill.lose(1);
+    drill.recovered();
+    drill.lose(1);
+    drill.recovered();
+    assert!(drill.window().cwnd < before.cwnd / 2);
+    drill.spurious_since(before);
+    assert_eq!((drill.window().cwnd, drill.window().ssthresh), (before.cwnd, before.ssthresh));
+}
+
 /// RFC 9438 4.2, 5.8: the window does not grow while the application limits the sender, and
 /// that time does not count.
 #[test]

@@ -148,6 +148,8 @@ impl Path {
                 self.min_rtt.add(sack.now, rtt);
                 self.sampled = true;
             } else if path.spurious_timeout || self.is_ambiguous(sack, c, rtt) {
+                // It was found lost, and its original was only late.
+                self.reordering_seen |= self.marked.contains(&c.tsn);
                 continue;
             }
             if last.is_none_or(|(l, _)| sent.is_after(l)) {

@@ -199,6 +199,21 @@ fn a_spurious_retransmission_shows_reordering() {
     assert!(s.sack(at(504), &tsns[1..], &[]).is_empty());
 }
 
+/// The acknowledgement of a retransmission that arrives sooner than in a round-trip time is for the
+/// original: it was late. That is known before the duplicate is reported.
+#[test]
+fn an_early_acknowledgement_of_a_retransmission_shows_reordering() {
+    for (ms, reordered) in [(320, true), (403, false)] {
+        let mut s = measured();
+        let tsns: Vec<u32> = (0..4).map(|i| s.send(at(200 + i), 0)).collect();
+        assert_eq!(s.sack(at(303), &tsns[1..], &[]), tsns[..1]);
+        s.send_as(at(303), 0, tsns[0], 2, false);
+        assert!(s.sack(at(ms), &tsns[..1], &[]).is_empty());
+        let tsns: Vec<u32> = (0..5).map(|i| s.send(at(500 + i), 0)).collect();
+        assert_eq!(s.sack(at(604), &tsns[1..], &[]).is_empty(), reordered);
+    }
+}
+
 /// 6.2 step 4: "when no reordering has been observed, the RACK.reo_wnd is set to 0 both upon
 /// entering and during fast recovery or RTO recovery."
 #[test]
