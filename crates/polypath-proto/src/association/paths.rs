@@ -93,6 +93,11 @@ impl Sender<'_> {
         if self.config.scheduler().needs.delivery_rate {
             path.measure_delivery();
         }
+        if self.sending.loss.watches_time() {
+            // RFC 8985 7.2: "when the FlightSize is one segment, the sender MAY inflate the PTO by
+            // TLP.max_ack_delay". A T3-rtx that expires earlier would cut that short.
+            path.allow_sack_delay(self.config.sack_delay());
+        }
         if self.paths.ssthresh > 0 && self.config.initial_ssthresh().is_none() {
             path.set_initial_ssthresh(self.paths.ssthresh);
         }

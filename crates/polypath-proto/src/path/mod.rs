@@ -93,6 +93,8 @@ pub(crate) struct Path {
     delivery: Option<DeliveryRate>,
     /// Present if the congestion controller needs it.
     sampler: Option<Box<Sampler>>,
+    /// The peer's delay of a SACK, if a probe timeout includes it; otherwise zero.
+    sack_delay: Duration,
     pair: PacketPair,
     rtt_range: Option<RttRange>,
     pub(crate) marks: Marks,
@@ -187,6 +189,7 @@ impl Path {
             bandwidth: Westwood::default(),
             delivery: None,
             sampler: None,
+            sack_delay: Duration::ZERO,
             pair: PacketPair::default(),
             rtt_range: None,
             marks: Marks::default(),
@@ -634,7 +637,15 @@ impl Path {
 
     /// Starts the timer now, whatever is in flight.
     pub(crate) fn set_t3(&mut self, now: Time) {
-        self.t3 = Some(now + self.rtt.rto());
+        let alone = self.in_flight <= self.max_chunk() && !self.sack_delay.is_zero();
+        let probe = self.rtt.srtt().filter(|_| alone).map(|srtt| srtt * 2 + self.sack_delay);
+        self.t3 = Some(now + self.rtt.rto().max(probe.unwrap_or_default()));
+    }
+
+    /// The peer may delay the SACK of a single packet by this time: T3-rtx is no shorter than the
+    /// probe timeout that includes it.
+    pub(crate) const fn allow_sack_delay(&mut self, delay: Duration) {
+        self.sack_delay = delay;
     }
 
     pub(crate) const fn stop_t3(&mut self) {

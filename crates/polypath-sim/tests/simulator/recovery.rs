@@ -248,3 +248,30 @@ fn a_flood_of_losses_is_repaired_in_time() {
         }
     }
 }
+
+/// RFC 8985 7.2: "when the FlightSize is one segment, the sender MAY inflate the PTO by
+/// TLP.max_ack_delay to accommodate a potentially delayed acknowledgment". The receiver waits 200
+/// ms, which is RTO.Min, before it acknowledges the odd last packet of a message: neither the probe
+/// nor T3-rtx comes first.
+#[test]
+fn an_odd_last_packet_is_sent_once() {
+    for rtt in [2, 20, 150] {
+        for packets in [1, 2, 3, 5] {
+            let text = format!(
+                r#"
+                schema = 1
+                path = [{{ rate = "20 Mbit/s", delay = "{} us" }}]
+                transport = {{ profile = "modern" }}
+                workload = {{ kind = "periodic", interval = "1 s", message_size = "{} B", messages = 20 }}
+                "#,
+                rtt * 500,
+                packets * 1452
+            );
+            let outcome = run(&text);
+            assert!(outcome.associations[0].complete);
+            let counts = outcome.associations[0].sender.paths[0].counts;
+            let again = counts.fast_retransmissions + counts.timeout_retransmissions;
+            assert_eq!((again, counts.timeouts), (0, 0), "{packets} packets, {rtt} ms");
+        }
+    }
+}
