@@ -129,6 +129,8 @@ fn a_path_that_dies_keeps_nothing_of_a_striped_file() {
     assert!(outcome.stripes[0].forward.last_delivered.is_some_and(|at| at < 3.0));
 }
 
+/// The transfers are so long that the end of the shortest one does not decide: BBR finds the rate
+/// that it leaves after two to three seconds (draft-ietf-ccwg-bbr 5.3.3.5.2).
 #[test]
 fn paths_that_share_a_link_share_its_rate() {
     let mut scenario = Scenario::new("shared").topology(TopologyName::SharedBottleneck);
