@@ -27,6 +27,7 @@ packets. A row that misses its target is marked with "!".
 | the path of a retransmission | retransmission `earliest` | Iyengar 2004, RFC 8985 6.2 |
 | the path of new data | scheduler `bottleneck-aware` over `delay-aware` | RFC 8382, Kuhn 2014 |
 | the path of SACKs | ack `alternating` | RFC 9260 6.4 |
+| the path of urgent messages | scheduler `earliest`, copies | Lim 2017, Flach 2013 |
 """
 
 PARTS = {
@@ -45,6 +46,12 @@ The same with losses on both paths in both directions. Target: 0.85."""),
     "shared": ("A shared bottleneck", """\
 Goodput in Mbit/s over a bottleneck that all share, from the 20th to the 60th second, next to a competitor with one
 path and the same algorithms: of a sender with one path, and of one with two. Target of the ratio: 0.8 to 1.2."""),
+    "messages": ("Messages", """\
+Fifty messages of 1 kB a second for a minute over two paths: one of 20 Mbit/s that loses 20 % of its packets in
+bursts of 25 packets, and one of 10 Mbit/s with a second of queue that a CUBIC flow fills. The 99th percentile of the
+time to delivery in milliseconds, the longest of all seeds: unloaded, of the better path; on each path alone with the
+defaults; on both with `delivery = "earliest"`, which has to be better than each path alone; and with "redundant",
+which has to be at most 1.2 times the unloaded time ([messages.md](messages.md))."""),
     "papers": ("The papers' grids", """\
 Seconds for 4 MiB over two paths of 10 Mbit/s and queues of 50 packets, the first with 90 ms: the defaults, and the
 fastest of the papers' policies with the papers' constants in that cell (Caro 2006: RTX to the same path, to the
@@ -89,7 +96,7 @@ def main() -> int:
         sampled = f" One cell of {arguments.every} was measured." if arguments.every > 1 else ""
         if part in ("standstill", "shared"):
             sampled += f" Seeds 1 to {arguments.seeds}." if arguments.seeds > 1 else " Seed 1."
-        shown = body if part in ("flapping", "shared") else missed
+        shown = body if part in ("flapping", "shared", "messages") else missed
         page.append(f"## {title}\n\n{text}{sampled}\n")
         cells = f" ({summary})" if summary else ""
         page.append(f"{len(body) - len(missed)} of {len(body)} rows meet their target{cells}.\n")

@@ -95,3 +95,22 @@ def test_the_receivers_answer_comes_over_the_path_that_is_left(tmp_path, process
     for side in ("a", "b"):
         hosts.swallow(side, 1)
     assert receiver.wait().json["sha256"] == sender.wait(20).json["sha256"] == sent
+
+
+@pytest.mark.needs("namespaces", "tc", "ethtool")
+def test_a_metered_interface_is_used_only_when_no_other_works(tmp_path, processes, hosts):
+    sent = make_file(tmp_path / "file", 6_000_000)
+    to = [hosts.address("b", path) for path in (1, 2)]
+    receiver = processes.polypath("recv", "--bind", ",".join(to), "-o", tmp_path / "arrived", "--json",
+                                  inside=hosts.b.inside).said("waiting on")
+    before = hosts.a.sent("va2")
+    sender = processes.polypath("send", tmp_path / "file", to[0], "--via", to[1], "--metered", "va2", "--json",
+                                inside=hosts.a.inside)
+    wait_until(lambda: hosts.a.sent("va1") > 2_000_000, 20, lambda: f"no data: {sender.err}")
+    # The handshake and HEARTBEATs.
+    assert hosts.a.sent("va2") - before < 50_000
+    hosts.swallow("a", 1)
+    summary = sender.wait(20).json
+    assert receiver.wait().json["sha256"] == summary["sha256"] == sent
+    assert hosts.a.sent("va2") - before > 2_000_000
+    assert summary["blackout_s"] < 3

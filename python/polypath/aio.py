@@ -24,7 +24,7 @@ import pathlib
 import types
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from polypath import _core
 
@@ -34,6 +34,7 @@ __all__ = [
     "PORT",
     "UDP_PORT",
     "Association",
+    "Delivery",
     "Endpoint",
     "Event",
     "Identity",
@@ -42,6 +43,8 @@ __all__ = [
     "connect",
 ]
 
+Delivery = Literal["standard", "earliest", "redundant"]
+"""How messages are sent: for the highest rate, on the path that delivers first, or in copies."""
 PORT = 9260
 """The SCTP port of polypath's programs."""
 UDP_PORT = 9899
@@ -211,6 +214,7 @@ class Association:
         ppid: int = 0,
         unordered: bool = False,
         lifetime: float | None = None,
+        delivery: Delivery | None = None,
     ) -> None:
         """Sends a message; waits while the send buffer is full.
 
@@ -223,6 +227,7 @@ class Association:
             unordered: Whether the peer gets the message as soon as it has arrived.
             lifetime: Seconds after which the message is given up (RFC 3758); needs
                 ``settings={"partial_reliability": True}`` on both sides.
+            delivery: How it is sent, if not as :meth:`set_delivery` has set.
 
         Raises:
             ValueError: The message is empty or too large, or there is no such stream.
@@ -230,7 +235,8 @@ class Association:
             ConnectionError: The association was aborted.
             TimeoutError: The peer can no longer be reached.
         """
-        await _finish(self._core.send(bytes(payload), stream, ppid, unordered, lifetime))
+        payload = bytes(payload)
+        await _finish(self._core.send(payload, stream, ppid, unordered, lifetime, delivery))
 
     async def receive(self, *, stream: int | None = None) -> Message | None:
         """The next message of any stream, or of this one; ``None`` after a graceful end.
@@ -295,6 +301,35 @@ class Association:
             ValueError: There is no such path, or it is not usable.
         """
         self._core.set_primary(path)
+
+    def set_delivery(self, delivery: Delivery, *, stream: int | None = None) -> None:
+        """Sets how the messages of a stream, or of all, are sent from now on.
+
+        Args:
+            delivery: ``standard`` for the highest rate; ``earliest`` on the path that delivers
+                first; ``redundant`` in several copies as well, within the budget of the
+                settings ``copy_rate`` and ``copy_share``.
+            stream: All streams without a choice of their own if it is ``None``.
+
+        Raises:
+            ValueError: There is no such stream.
+        """
+        self._core.set_delivery(delivery, stream)
+
+    def set_preference(self, path: int, rank: int, *, budget: int = 0) -> None:
+        """Sets how much a path is preferred; at first all have rank 0.
+
+        Of the paths that work, those with the lowest rank carry data.
+
+        Args:
+            path: Number of the path.
+            rank: 1 or more for a path that costs money.
+            budget: Bytes that it may send as if its rank were 0.
+
+        Raises:
+            ValueError: There is no such path.
+        """
+        self._core.set_preference(path, rank, budget)
 
     @property
     def current_path(self) -> int:

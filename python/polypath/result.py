@@ -288,6 +288,8 @@ def _flows(association: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             continue
         flow["blackouts"] = len(flow["blackouts"])
         flow["longest_gap"] = flow["longest_gap"] and flow["longest_gap"]["length"]
+        for name, time in (flow.pop("delivery_times", None) or {}).items():
+            flow[f"delivery_{name}"] = time
         yield {
             "association": association["name"],
             "direction": direction,

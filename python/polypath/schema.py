@@ -185,6 +185,7 @@ class Workload(TypedDict, total=False):
     interval: str
     streams: int
     unordered: str | float
+    delivery: Literal["standard", "earliest", "redundant"]
     lifetime: str
     retransmissions: int
     priorities: int

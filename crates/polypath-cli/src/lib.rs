@@ -21,6 +21,7 @@ mod known_hosts;
 mod leave;
 mod listen;
 mod local;
+mod metered;
 mod monitor;
 mod observe;
 mod output;

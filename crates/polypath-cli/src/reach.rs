@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::known_hosts::KnownHosts;
 use crate::leave::leave;
 use crate::local;
+use crate::metered::{self, Metered};
 use crate::observe::{Observe, Vantage};
 use crate::peer::PeerAddress;
 use crate::reason;
@@ -40,6 +41,10 @@ pub(crate) struct Reach {
     /// Local addresses to send from [default: chosen by the routes]
     #[arg(short, long, value_name = "LOCAL", value_delimiter = ',')]
     pub(crate) bind: Vec<IpAddr>,
+    /// Spare this interface or local address: it carries data only while no other works, apart from
+    /// the amount given; may be repeated
+    #[arg(long, value_name = "INTERFACE[=SIZE]", value_parser = Metered::read)]
+    pub(crate) metered: Vec<Metered>,
     /// Use addresses that this host gains, and survive the loss of those in use
     #[arg(long)]
     pub(crate) follow_addresses: bool,
@@ -205,6 +210,7 @@ impl Reach {
             follow_addresses: self.follow_addresses,
             config: self.authentication.demand(config)?,
             auth_keys: self.authentication.keys()?,
+            preferences: metered::preferences(&self.metered)?,
             encryption,
             ..EndpointOptions::default()
         })?;

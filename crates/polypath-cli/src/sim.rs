@@ -253,6 +253,14 @@ fn describe_flow(text: &mut String, from: &str, to: &str, flow: &FlowOutcome) {
             gap.length, gap.start
         );
     }
+    if let Some(times) = flow.delivery_times {
+        let _ = write!(
+            text,
+            "; messages took {:.1} ms at the median, {:.1} ms at the 99th percentile",
+            times.p50 * 1e3,
+            times.p99 * 1e3
+        );
+    }
     text.push('\n');
 }
 

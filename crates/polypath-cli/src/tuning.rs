@@ -2,6 +2,7 @@
 //! `--profile NAME --config KEY=VALUE --policy DECISION=NAME`.
 
 use polypath::Config;
+use polypath::Delivery;
 use polypath::proto::{DEFAULT_PROFILE, PARAMETERS, Procedures, Registry};
 
 use crate::failure::{Failure, did_you_mean};
@@ -22,6 +23,13 @@ pub(crate) struct Tuning {
     /// The path gets data again once it answers a HEARTBEAT.
     #[arg(long, hide_short_help = true, conflicts_with_all = ["profile", "cmt"], help_heading = "Protocol")]
     cmt_pf: bool,
+    /// Send for the highest rate, or each message as early as possible, or in several copies
+    ///
+    /// "earliest" sends on the path that delivers first, "redundant" sends copies as well, on other
+    /// paths and on the same one, for at most 1 Mbit/s more (see the constants copy_rate and
+    /// redundant_copies).
+    #[arg(long, value_name = "STANDARD|EARLIEST|REDUNDANT", value_parser = delivery, help_heading = "Protocol")]
+    delivery: Option<Delivery>,
     /// Set a constant, such as rto_min=200ms; may be repeated (see polypath profiles)
     #[arg(short, long, value_name = "KEY=VALUE", help_heading = "Protocol")]
     config: Vec<String>,
@@ -55,6 +63,9 @@ impl Tuning {
         } else {
             profile
         };
+        if let Some(delivery) = self.delivery {
+            set(&mut config, "constant", "delivery", &delivery.to_string(), registry)?;
+        }
         for setting in &self.config {
             let (key, value) = pair(setting, "--config", "KEY=VALUE")?;
             set(&mut config, "constant", key, value, registry)?;
@@ -65,6 +76,10 @@ impl Tuning {
         }
         config.to_builder().build().map_err(|error| Failure::usage(error.to_string()))
     }
+}
+
+fn delivery(text: &str) -> Result<Delivery, String> {
+    text.to_lowercase().parse()
 }
 
 /// Sets a parameter; `what` is "constant" or "policy".
@@ -107,7 +122,8 @@ mod tests {
     fn tuning(config: &[&str], policy: &[&str]) -> Result<Config, Failure> {
         let own = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
         let profile = DEFAULT_PROFILE.into();
-        Tuning { profile, cmt: false, cmt_pf: false, config: own(config), policy: own(policy) }
+        let (config, policy) = (own(config), own(policy));
+        Tuning { profile, cmt: false, cmt_pf: false, delivery: None, config, policy }
             .config(&Registry::standard())
     }
 
@@ -132,6 +148,24 @@ mod tests {
         assert!(config.full_mesh());
         assert_eq!(config.max_paths(), 4);
         assert_eq!(config.retransmission().name, "same");
+    }
+
+    #[test]
+    fn messages_may_be_sent_in_copies() {
+        let registry = Registry::standard();
+        let mut tuning = Tuning {
+            profile: DEFAULT_PROFILE.into(),
+            cmt: false,
+            cmt_pf: false,
+            delivery: Some(delivery("redundant").unwrap()),
+            config: vec!["redundant_copies=1".to_owned()],
+            policy: Vec::new(),
+        };
+        let config = tuning.config(&registry).unwrap();
+        assert_eq!((config.delivery(), config.redundant_copies()), (Delivery::Redundant, 1));
+        tuning.delivery = None;
+        assert_eq!(tuning.config(&registry).unwrap().delivery(), Delivery::Standard);
+        assert!(delivery("twice").unwrap_err().contains("standard, earliest, redundant"));
     }
 
     #[test]

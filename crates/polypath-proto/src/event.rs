@@ -4,6 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use crate::constants::Delivery;
 use crate::ids::{Mid, PathId, Ppid, StreamId};
 use crate::path::PathState;
 use crate::reliability::Reliability;
@@ -224,6 +225,8 @@ pub struct Message {
     pub context: u32,
     /// Request an acknowledgement without delay (SCTP_SACK_IMMEDIATELY, RFC 7053 5).
     pub sack_immediately: bool,
+    /// How the message is sent; `None` as its stream.
+    pub delivery: Option<Delivery>,
     /// The payload; at least one byte.
     pub payload: Bytes,
 }
@@ -238,6 +241,7 @@ impl Message {
             reliability: Reliability::Reliable,
             context: 0,
             sack_immediately: false,
+            delivery: None,
             payload: payload.into(),
         }
     }

@@ -82,6 +82,7 @@ mod path;
 mod paths;
 pub mod policy;
 mod pool;
+mod preference;
 pub mod quantity;
 mod receive;
 mod reliability;
@@ -105,7 +106,8 @@ pub use config::{
     Registry,
 };
 pub use constants::{
-    BufferSplitting, BurstRule, ConfigError, Constants, PathConfirmation, Procedures, Thresholds,
+    BufferSplitting, BurstRule, ConfigError, Constants, Delivery, PathConfirmation, Procedures,
+    Thresholds,
 };
 pub use endpoint::Endpoint;
 pub use error::{AddressError, ConnectError, PathError, ReconfigError, SendError};
@@ -116,6 +118,7 @@ pub use kind::{Kind, Value};
 pub use path::{
     LossEstimate, PathMtu, PathMtuState, PathState, PathView, PathsView, RttRange, Window,
 };
+pub use preference::Preference;
 pub use reliability::{Abandoned, AbandonedCounts, Reliability};
 pub use rng::{Rng, Seed};
 pub use routes::{PrefixRoutes, RouteTable};

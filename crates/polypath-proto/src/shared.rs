@@ -7,6 +7,7 @@ use crate::auth::AuthKeys;
 use crate::config::Config;
 use crate::ids::VerificationTag;
 use crate::pool::Pool;
+use crate::preference::Preference;
 use crate::routes::{PrefixRoutes, RouteTable};
 use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Checksum, CommonHeader, chunk_type};
 
@@ -48,6 +49,8 @@ pub struct EndpointConfig {
     /// Endpoint pair shared keys for authenticating chunks (RFC 4895 6.1). With only the empty key,
     /// an attacker who has observed the handshake can forge authenticated chunks.
     pub auth_keys: AuthKeys,
+    /// How much paths from these local addresses are preferred; others are normal.
+    pub preferences: Vec<(IpAddr, Preference)>,
     /// Bytes that the layer below adds to each packet, apart from IP and UDP.
     pub overhead: usize,
     /// Whether packets carry and require a CRC32c; turn it off only if no packet can be corrupted.
@@ -68,6 +71,7 @@ impl EndpointConfig {
             routes: Arc::new(PrefixRoutes),
             zero_checksum: false,
             auth_keys: AuthKeys::default(),
+            preferences: Vec::new(),
             overhead: 0,
             checksum: Checksum::Verify,
         }

@@ -24,6 +24,10 @@ pub struct PathStats {
     pub fast_retransmissions: u64,
     /// DATA chunks retransmitted to this path after a timeout.
     pub timeout_retransmissions: u64,
+    /// Copies of DATA chunks sent to this path while the first transmission was in flight.
+    pub copies_sent: u64,
+    /// User bytes of these copies.
+    pub copy_bytes_sent: u64,
     /// Expirations of T3-rtx.
     pub timeouts: u64,
     /// Recoveries from losses or timeouts that turned out to be spurious, so that the window from

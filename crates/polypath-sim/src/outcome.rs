@@ -1,5 +1,7 @@
 //! Results of a run, as data. They depend on the scenario and the seed alone.
 
+use std::time::Duration;
+
 use polypath_proto::{AssociationStats, CloseReason, EndpointStats, PathStats, PathView, Time};
 use serde::{Deserialize, Serialize};
 
@@ -124,6 +126,44 @@ pub struct FlowOutcome {
     pub longest_gap: Option<Blackout>,
     /// Times without newly delivered data that were at least as long as the scenario's threshold.
     pub blackouts: Vec<Blackout>,
+    /// Times from the sending of a message to its delivery, except with kind "bulk".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery_times: Option<DeliveryTimes>,
+}
+
+/// Times from the sending of messages to their delivery, in seconds. A percentile is the shortest
+/// time that this share of the delivered messages did not exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeliveryTimes {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Longest.
+    pub max: f64,
+}
+
+impl DeliveryTimes {
+    /// `None` without messages; `times` ascend.
+    fn of(times: &[Duration]) -> Option<Self> {
+        let last = times.last()?;
+        let at = |percent: usize| {
+            let rank = (times.len() * percent).div_ceil(100).max(1);
+            times[rank - 1].as_secs_f64()
+        };
+        let sum: Duration = times.iter().sum();
+        Some(Self {
+            mean: sum.as_secs_f64() / times.len() as f64,
+            p50: at(50),
+            p90: at(90),
+            p99: at(99),
+            max: last.as_secs_f64(),
+        })
+    }
 }
 
 /// A time without newly delivered data, in seconds.
@@ -272,6 +312,10 @@ counts! {
         fast_retransmissions,
         /// DATA chunks retransmitted to this path after a timeout.
         timeout_retransmissions,
+        /// Copies of DATA chunks sent to this path while the first transmission was in flight.
+        copies_sent,
+        /// User bytes of these copies.
+        copy_bytes_sent,
         /// Expirations of T3-rtx.
         timeouts,
         /// Expirations of T3-rtx that were the second in a row.
@@ -441,6 +485,7 @@ impl FlowOutcome {
             },
             longest_gap: progress.longest_gap.map(Blackout::from),
             blackouts: progress.blackouts.iter().copied().map(Blackout::from).collect(),
+            delivery_times: DeliveryTimes::of(&progress.delivery_times()),
         }
     }
 }

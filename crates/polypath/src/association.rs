@@ -7,8 +7,8 @@ use polypath_dtls::{Fingerprint, Refusal};
 use polypath_proto::policy::{Policy, StreamScheduler};
 use polypath_proto::{
     Abandoned, AcceptedRequests, AddressError, AssociationId, AssociationStats, AuthKeys,
-    ChunkTypes, CloseReason, KeyError, Message, PathError, PathId, Received, ReconfigError,
-    SendError as Refused, StreamId, StreamReset, Thresholds, Time,
+    ChunkTypes, CloseReason, Delivery, KeyError, Message, PathError, PathId, Preference, Received,
+    ReconfigError, SendError as Refused, StreamId, StreamReset, Thresholds, Time,
 };
 use tokio::sync::broadcast;
 
@@ -293,6 +293,31 @@ impl Association {
                 _ => SendError::ShuttingDown,
             }
         })
+    }
+
+    /// Sets how the messages of a stream are sent from now on, or with `None` those of all streams:
+    /// for the highest rate, as early as possible, or in several copies.
+    /// [`Message::delivery`](crate::Message::delivery) sets it for one message.
+    pub fn set_delivery(
+        &self,
+        stream: Option<StreamId>,
+        delivery: Delivery,
+    ) -> Result<(), SendError> {
+        self.with(|association, _| association.set_delivery(stream, delivery)).map_err(|error| {
+            match error {
+                Refused::NoSuchStream { stream, streams } => {
+                    SendError::NoSuchStream { stream, streams }
+                }
+                // It has no other error.
+                _ => SendError::ShuttingDown,
+            }
+        })
+    }
+
+    /// Sets how much a path is preferred: whether it carries data while others work. At first
+    /// [`EndpointOptions::preferences`](crate::EndpointOptions::preferences) decide.
+    pub fn set_preference(&self, path: PathId, preference: Preference) -> Result<(), PathError> {
+        self.with(|association, now| association.set_preference(now, path, preference))
     }
 
     /// Snapshots of all paths, ordered by path id.

@@ -93,6 +93,7 @@ impl Endpoint {
             routes: options.routes,
             checksum: options.checksum,
             auth_keys: options.auth_keys,
+            preferences: options.preferences,
             // DTLS detects corruption and adds overhead to each packet.
             zero_checksum: layer.is_some(),
             overhead: layer.as_ref().map_or(0, Layer::overhead),

@@ -71,16 +71,16 @@ pub use polypath_dtls::{Fingerprint, Identity, KeyLog, KnownFingerprint, Refusal
 pub use polypath_proto as proto;
 pub use polypath_proto::{
     Abandoned, AbandonedCounts, AcceptedRequests, AddressChange, AddressError, AssociationId,
-    AssociationStats, AuthKeys, ChunkTypes, CloseReason, Config, ConfigError, EndpointStats, Event,
-    KeyError, Message, PathError, PathId, PathMtu, PathMtuState, PathState, PathStats, PathView,
-    Ppid, Received, ReconfigError, Reconfigured, Reliability, RouteTable, StreamId, StreamReset,
-    Thresholds, Time, Window,
+    AssociationStats, AuthKeys, ChunkTypes, CloseReason, Config, ConfigError, Delivery,
+    EndpointStats, Event, KeyError, Message, PathError, PathId, PathMtu, PathMtuState, PathState,
+    PathStats, PathView, Ppid, Preference, Received, ReconfigError, Reconfigured, Reliability,
+    RouteTable, StreamId, StreamReset, Thresholds, Time, Window,
 };
 pub use routes::SystemRoutes;
 pub use secure::ENCRYPTED_ONLY;
 pub use socket::SocketStats;
 pub use stream::{STREAM_END, Stream};
-pub use watch::addresses as host_addresses;
+pub use watch::{addresses as host_addresses, addresses_of as interface_addresses};
 
 /// UDP port of SCTP in UDP (RFC 6951 5.1).
 pub const UDP_PORT: u16 = 9899;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use polypath_dtls::{Identity, KeyLog, Trust, Version};
 use polypath_proto::wire::Checksum;
-use polypath_proto::{AuthKeys, Config, Remote, RouteTable, Seed};
+use polypath_proto::{AuthKeys, Config, Preference, Remote, RouteTable, Seed};
 
 use crate::routes::SystemRoutes;
 
@@ -114,6 +114,9 @@ pub struct EndpointOptions {
     /// Shared keys that authenticate chunks ([`Config::authentication`]). Default: none; an
     /// attacker who has seen the handshake could then forge authenticated chunks.
     pub auth_keys: AuthKeys,
+    /// How much paths from these local addresses are preferred, such as
+    /// [`Preference::metered`] for those of a mobile network. Default: all alike.
+    pub preferences: Vec<(IpAddr, Preference)>,
     /// Whether to follow the host's addresses: bind addresses that the host gains and stop using
     /// those that it loses, as the operating system reports them (`SCTP_AUTO_ASCONF` of RFC 6458
     /// 8.1.23), except loopback and link-local ones. [`Config::dynamic_addresses`] describes the
@@ -138,6 +141,7 @@ impl Default for EndpointOptions {
             checksum: Checksum::Verify,
             socket_buffer: None,
             auth_keys: AuthKeys::default(),
+            preferences: Vec::new(),
             follow_addresses: false,
             seed: None,
         }

@@ -77,9 +77,28 @@ impl Watch {
 /// The error of the operating system; [`Unsupported`](std::io::ErrorKind) without `getifaddrs`.
 #[cfg(unix)]
 pub fn addresses() -> std::io::Result<Vec<IpAddr>> {
+    addresses_on(None)
+}
+
+/// The addresses of the interface of this name, as [`addresses`] lists them; none if there is no
+/// such interface, or it is down.
+///
+/// # Errors
+///
+/// As [`addresses`].
+pub fn addresses_of(interface: &str) -> std::io::Result<Vec<IpAddr>> {
+    addresses_on(Some(interface))
+}
+
+/// The addresses of one interface, or of all.
+#[cfg(unix)]
+fn addresses_on(name: Option<&str>) -> std::io::Result<Vec<IpAddr>> {
     use nix::net::if_::InterfaceFlags;
     let mut found: Vec<IpAddr> = Vec::new();
     for interface in nix::ifaddrs::getifaddrs()? {
+        if name.is_some_and(|name| name != interface.interface_name) {
+            continue;
+        }
         let up = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
         if !interface.flags.contains(up) {
             continue;
@@ -108,6 +127,11 @@ pub fn addresses() -> std::io::Result<Vec<IpAddr>> {
 /// [`Unsupported`](std::io::ErrorKind).
 #[cfg(not(unix))]
 pub fn addresses() -> std::io::Result<Vec<IpAddr>> {
+    addresses_on(None)
+}
+
+#[cfg(not(unix))]
+fn addresses_on(_: Option<&str>) -> std::io::Result<Vec<IpAddr>> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 

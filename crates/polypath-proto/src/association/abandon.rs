@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Sender;
+use crate::constants::Delivery;
 use crate::event::Event;
 use crate::extension::Extension;
 use crate::ids::Tsn;
@@ -121,6 +122,7 @@ impl Sender<'_> {
                     beginning: false,
                     end: true,
                     immediate: false,
+                    delivery: Delivery::Standard,
                     payload: Bytes::new(),
                     partial: None,
                 };

@@ -108,6 +108,7 @@ impl Sender<'_> {
             self.recover_in_time(now, &report);
         }
         self.note_answers(now, &report);
+        self.settle_urgent();
         self.sending.sack.report = Some(report);
         self.tune_send_buffer();
         self.sending.report_room(self.events);

@@ -10,13 +10,14 @@ use super::state::State;
 use super::{Association, StreamMut};
 use crate::auth::{AuthKeys, ChunkTypes, KeyError};
 use crate::config::refused_thresholds;
-use crate::constants::Thresholds;
+use crate::constants::{Delivery, Thresholds};
 use crate::error::{AddressError, PathError, ReconfigError, SendError};
 use crate::event::{Message, Received};
 use crate::ids::{PathId, StreamId};
 use crate::outbox::Control;
 use crate::path::{Path, PathMtu, PathState, PathView};
 use crate::policy::{Policy, StreamScheduler};
+use crate::preference::Preference;
 use crate::reliability::{Abandoned, Reliability};
 use crate::shared::Shared;
 use crate::stats::PathStats;
@@ -114,6 +115,25 @@ impl Association {
         self.sending.queue.value(stream)
     }
 
+    /// Sets how the messages of a stream are sent from now on, those that wait included, or with
+    /// `None` those of all streams. A message may differ ([`Message::delivery`]).
+    ///
+    /// # Errors
+    ///
+    /// There is no such stream.
+    pub fn set_delivery(
+        &mut self,
+        stream: Option<StreamId>,
+        delivery: Delivery,
+    ) -> Result<(), SendError> {
+        let streams = self.handshake.outbound_streams;
+        if let Some(stream) = stream.filter(|stream| stream.0 >= streams) {
+            return Err(SendError::NoSuchStream { stream, streams });
+        }
+        self.sending.queue.set_delivery(stream, Some(delivery));
+        Ok(())
+    }
+
     /// The state of every path, in the order of their ids.
     pub fn paths(&self) -> impl Iterator<Item = PathView> + '_ {
         self.paths.views()
@@ -149,6 +169,23 @@ impl Association {
             return Err(PathError::Unconfirmed(path));
         }
         self.paths.set_primary(now, path, &mut self.events);
+        Ok(())
+    }
+
+    /// Sets how much a path is preferred, from now on. At first the endpoint's
+    /// [`preferences`](crate::EndpointConfig::preferences) decide.
+    ///
+    /// # Errors
+    ///
+    /// There is no such path.
+    pub fn set_preference(
+        &mut self,
+        now: Time,
+        path: PathId,
+        preference: Preference,
+    ) -> Result<(), PathError> {
+        self.paths.known(path)?;
+        self.paths.set_preference(now, path, preference, &mut self.events);
         Ok(())
     }
 

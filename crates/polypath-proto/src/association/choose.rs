@@ -19,6 +19,8 @@ pub(super) enum Content {
     NewData(usize),
     /// New data, or again the chunk with this TSN, whatever the window (RFC 8985 7.3).
     Probe(Option<Tsn>),
+    /// Copies of chunks in flight that wait for this path.
+    Copies,
     /// Lost chunks that fit behind the control chunks or the SACK that the packet is sent for.
     BundledRetransmissions,
 }
@@ -40,6 +42,9 @@ impl Sender<'_> {
         if let Some((path, tsn)) = self.next_tail_probe() {
             return Some((path, Content::Probe(tsn)));
         }
+        if let Some(path) = self.next_copy(now) {
+            return Some((path, Content::Copies));
+        }
         // RFC 9260 6.1 C: retransmissions before new data.
         let lost = self.sending.flight.has_lost();
         if lost
@@ -59,7 +64,8 @@ impl Sender<'_> {
         {
             return Some((turn.path, Content::NewData(turn.ahead)));
         }
-        None
+        self.reinject_tail(now);
+        Some((self.next_copy(now)?, Content::Copies))
     }
 
     /// Whether new data is sent before lost chunks.
@@ -134,7 +140,9 @@ impl Sender<'_> {
         }
         let (share, full) = (self.path_share(), self.burst_is_full());
         let data = self.sending.new_data(now);
-        let Sending { scheduler, burst, .. } = &mut *self.sending;
+        let urgent = self.sending.is_urgent();
+        let Sending { scheduler, urgent: earliest, burst, .. } = &mut *self.sending;
+        let scheduler = if urgent { earliest } else { scheduler };
         let (view, max_burst) = (self.paths.view(), self.config.max_burst());
         let room = |path: PathId| {
             let p = &view.paths[path.index()];

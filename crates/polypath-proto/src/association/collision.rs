@@ -376,6 +376,7 @@ impl Association {
         }
         lost += self.sending.queue.restart();
         self.sending.buffered -= lost;
+        self.sending.copies.clear();
         self.sending.flight.restart(cookie.local_initial_tsn);
         self.peer_window(cookie.peer_rwnd);
         self.paths.clear_send_credit();

@@ -115,7 +115,8 @@ impl Sender<'_> {
         if !needs.beyond_acknowledgements() {
             return;
         }
-        let waits = self.phase.may_send_data && !self.sending.is_idle();
+        let waits =
+            self.phase.may_send_data && (!self.sending.is_idle() || self.sending.copies.wait());
         // Data that waits for its retransmission or for the peer is not the application's fault.
         let unused = needs.delivery_samples
             && (!waits

@@ -92,6 +92,7 @@ mod choose;
 mod collision;
 mod congestion;
 mod connect;
+mod copies;
 mod data;
 mod ecn;
 mod forward;

@@ -101,6 +101,10 @@ impl Sender<'_> {
         if self.paths.ssthresh > 0 && self.config.initial_ssthresh().is_none() {
             path.set_initial_ssthresh(self.paths.ssthresh);
         }
+        let preferences = &self.shared.config.preferences;
+        if let Some((_, preference)) = preferences.iter().find(|(ip, _)| *ip == local) {
+            path.set_preference(*preference);
+        }
         self.paths.insert(path, self.events);
         self.sending.fit(self.paths);
         if self.phase.synchronised {

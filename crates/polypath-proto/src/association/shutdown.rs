@@ -230,6 +230,7 @@ impl Association {
         for path in self.paths.iter_mut() {
             path.flight_dropped();
         }
+        self.sending.copies.clear();
         self.sending.flight.restart(self.sending.flight.next_tsn());
         self.drop_reconfig();
         self.sending.queue.clear();

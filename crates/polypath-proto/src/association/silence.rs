@@ -19,12 +19,12 @@ impl Sender<'_> {
             return;
         }
         for (path, t) in self.paths.ids().zip(&report.paths) {
-            if t.acked > 0 {
+            if t.answered {
                 self.paths[path].silence.acknowledged(now, t.newly_acked.last_sent);
                 self.paths.failover.on_acknowledged(now, path);
             }
         }
-        if report.paths.iter().any(|t| t.acked > 0) {
+        if report.paths.iter().any(|t| t.answered) {
             self.paths.iter_mut().for_each(|p| p.silence.resume(now));
         }
         for path in self.paths.ids() {

@@ -24,6 +24,7 @@ impl Association {
             self.addresses.as_ref().and_then(|a| a.next_timeout()),
             self.sending.next_abandonment(self.handshake.extensions).filter(|_| may_send),
             self.sending.forward_timer().filter(|_| may_send),
+            self.sending.copies.next_timeout().filter(|_| may_send),
         ];
         // This runs after every packet: each timer that most associations lack costs a comparison.
         self.paths
@@ -66,6 +67,7 @@ impl Association {
             return;
         }
         let mut s = sender!(self);
+        s.hedge(now);
         let idle = s.model.procedures.handle_path_timers(&mut s, now);
         self.end_if_unreachable();
         self.advance_shutdown(now);

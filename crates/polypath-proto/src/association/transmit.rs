@@ -136,9 +136,10 @@ impl Association {
         if self.sending.needs.sending {
             sender!(self).report_sent(now, path, before);
         }
-        let p = &mut self.paths[path];
-        p.stats.packets_sent += segments as u64;
-        p.stats.bytes_sent += size as u64;
+        if self.paths[path].count_sent(segments as u64, size as u64) {
+            self.paths.choose_current(now, &mut self.events);
+        }
+        let p = &self.paths[path];
         Some(Transmit {
             path: Some((self.id, path)),
             source: p.local(),

@@ -25,6 +25,7 @@ impl Sender<'_> {
                 }
                 self.paths[path].recovery.probe = false;
             }
+            Content::Copies => self.write_copies(now, path, w),
             Content::NewData(ahead) => self.write_new_data(now, path, (ahead, false), w),
             Content::Retransmission(_) | Content::BundledRetransmissions => {
                 self.model.procedures.write_retransmissions(self, now, path, *content, w);
@@ -188,6 +189,7 @@ impl Sender<'_> {
             stats.data_chunks_sent += 1;
             stats.data_bytes_sent += n as u64;
             self.record_sent(now, path, tsn, 1, size);
+            self.note_new_chunk(now, path, tsn);
             written = true;
         }
         if written {

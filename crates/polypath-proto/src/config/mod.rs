@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::SENDERS;
 use crate::auth::ChunkTypes;
 use crate::constants::{
-    BufferSplitting, BurstRule, ConfigError, Constants, PathConfirmation, Procedures, Thresholds,
-    with_constants,
+    BufferSplitting, BurstRule, ConfigError, Constants, Delivery, PathConfirmation, Procedures,
+    Thresholds, with_constants,
 };
 use crate::kind::{Kind, Value};
 use crate::policy::ack::AckPolicy;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::{Config, Overrides, PARAMETERS, Registry};
 use crate::auth::ChunkTypes;
-use crate::constants::{BufferSplitting, BurstRule, ConfigError, PathConfirmation, Procedures};
+use crate::constants::{
+    BufferSplitting, BurstRule, ConfigError, Delivery, PathConfirmation, Procedures,
+};
 use crate::kind::{Kind, Value};
 use crate::suggest::closest;
 
@@ -232,7 +234,7 @@ macro_rules! names {
     )*};
 }
 
-names!(ChunkTypes, BufferSplitting, BurstRule, PathConfirmation, Procedures);
+names!(ChunkTypes, BufferSplitting, BurstRule, Delivery, PathConfirmation, Procedures);
 
 impl<T: Setting> Setting for Option<T> {
     const OPTIONAL: bool = true;
@@ -344,8 +346,8 @@ mod tests {
             ),
             (
                 refused("scheduler", "primry"),
-                "scheduler is \"primry\", but must be primary, concurrent, delay-aware, bottleneck-aware; did you \
-                 mean \"primary\"?",
+                "scheduler is \"primry\", but must be primary, concurrent, delay-aware, bottleneck-aware, \
+                 earliest; did you mean \"primary\"?",
             ),
         ];
         for (found, expected) in table {

@@ -130,7 +130,7 @@ mod tests {
         let table = [
             (
                 "limted",
-                "scheduler is \"limted\", but must be primary, concurrent, delay-aware, bottleneck-aware, limited; did \
+                "scheduler is \"limted\", but must be primary, concurrent, delay-aware, bottleneck-aware, earliest, limited; did \
                  you mean \"limited\"?",
             ),
             (

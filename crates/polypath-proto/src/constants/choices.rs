@@ -151,6 +151,28 @@ choice! {
     }
 }
 
+choice! {
+    /// How the messages of an association are sent, unless a stream or a message differs. With a
+    /// `scheduler` that uses one path at a time, every value is `standard`.
+    #[derive(Default)]
+    Delivery {
+        /// As the scheduler decides, for the highest rate.
+        #[default]
+        Standard = "standard",
+        /// On the path that is expected to deliver first, and again where a message is overdue.
+        Earliest = "earliest",
+        /// Like `earliest`, in several copies at once, within a budget.
+        Redundant = "redundant",
+    }
+}
+
+impl Delivery {
+    /// Whether messages are sent on the path that delivers first.
+    pub const fn is_urgent(self) -> bool {
+        !matches!(self, Self::Standard)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

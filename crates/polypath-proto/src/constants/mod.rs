@@ -9,7 +9,7 @@ use crate::quantity;
 
 mod choices;
 
-pub use choices::{BufferSplitting, BurstRule, PathConfirmation, Procedures};
+pub use choices::{BufferSplitting, BurstRule, Delivery, PathConfirmation, Procedures};
 
 /// Passes the table to the macro `$then`, with further tokens: `name: Type = default, kind;` with
 /// the doc comment. [`Kind`](crate::Kind) is the type with its range.
@@ -219,6 +219,24 @@ macro_rules! with_constants {
                 /// path that drops or marks all ECN-capable packets gets no more of them (RFC 9000
                 /// 13.4.2).
                 ecn: bool = false,
+                    Flag;
+                /// How messages are sent, unless a stream or a message differs: as the scheduler
+                /// decides, on the path that delivers first, or in several copies.
+                delivery: Delivery = Delivery::Standard,
+                    Choice(Delivery::NAMES);
+                /// Copies of a redundant message, besides its first transmission (2).
+                redundant_copies: u32 = 2,
+                    Count(1..=8);
+                /// Bytes per second that copies of messages may take on all paths together, besides
+                /// `copy_share` (125 kB).
+                copy_rate: u32 = 125_000,
+                    Bytes(0..=u32::MAX as u64);
+                /// Percent of the new data that copies may take besides `copy_rate` (5).
+                copy_share: u32 = 5,
+                    Count(0..=800);
+                /// The last data in flight on a path is also sent on an idle path that delivers it
+                /// earlier, within the budget for copies.
+                reinjection: bool = false,
                     Flag;
                 /// Pair every local with every remote address, instead of one local address for
                 /// each remote one.

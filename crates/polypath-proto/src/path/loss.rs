@@ -12,7 +12,12 @@ const WINDOW: u32 = 1024;
 pub struct LossEstimate {
     sent: u32,
     lost: u32,
+    /// The share of the last transmissions that was lost, in units of 2^-20.
+    recent: u32,
 }
+
+/// The last transmissions are about 2 to the power of this.
+const RECENT: u32 = 5;
 
 impl LossEstimate {
     /// Number of chunks and HEARTBEATs that the estimate is based on; old ones count less.
@@ -26,7 +31,14 @@ impl LossEstimate {
         (self.lost + 1, self.sent + 2)
     }
 
+    /// The share of about the last 32 transmissions that was lost: it follows a path that becomes
+    /// worse, while [`share`](Self::share) is the mean of a thousand.
+    pub const fn recent(self) -> f64 {
+        self.recent as f64 / (1 << 20) as f64
+    }
+
     pub(crate) const fn count_sent(&mut self) {
+        self.recent -= self.recent >> RECENT;
         if self.sent >= WINDOW {
             self.sent /= 2;
             self.lost /= 2;
@@ -35,6 +47,7 @@ impl LossEstimate {
     }
 
     pub(crate) const fn count_lost(&mut self) {
+        self.recent += ((1 << 20) - self.recent) >> RECENT;
         if self.lost < self.sent {
             self.lost += 1;
         }
@@ -44,6 +57,24 @@ impl LossEstimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_recent_share_follows_within_a_few_dozen_packets() {
+        let mut estimate = LossEstimate::default();
+        let mut run = |packets, every: u32| {
+            for n in 0..packets {
+                estimate.count_sent();
+                if n % every == 0 {
+                    estimate.count_lost();
+                }
+            }
+            estimate.recent()
+        };
+        assert!(run(1000, 2000) < 0.001);
+        let half = run(64, 2);
+        assert!((0.3..0.55).contains(&half), "{half}");
+        assert!(run(100, 1000) < 0.05);
+    }
 
     #[test]
     fn the_share_follows_what_is_lost_now() {

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use crate::constants::{Constants, Thresholds};
 use crate::ids::{PathId, Tsn};
+use crate::preference::Preference;
 use crate::stats::PathStats;
 use crate::time::Time;
 use crate::transmit::Fragmentation;
 use crate::wire::COMMON_HEADER_LEN;
 
 mod congestion;
+mod copies;
 mod delivery;
 mod ecn;
 mod flight;
@@ -38,6 +40,7 @@ pub use rtt_range::RttRange;
 pub use sampler::{DeliverySample, LossSample};
 pub use view::{PathState, PathView, PathsView, Window};
 
+use copies::CopiesHere;
 use delivery::DeliveryRate;
 pub(crate) use ecn::Marks;
 use heartbeat::HeartbeatOut;
@@ -79,6 +82,9 @@ pub(crate) struct Path {
     /// When a SACK last arrived over this path.
     last_sack: Option<Time>,
     thresholds: Thresholds,
+    preference: Preference,
+    /// Another path that works is preferred: this one carries no data.
+    pub(crate) held: bool,
     window: Window,
     /// The recovery that the window was last cut for.
     repair: Option<Repair>,
@@ -122,6 +128,7 @@ pub(crate) struct Path {
     t3: Option<Time>,
     /// State of loss recovery, with a detector that watches time.
     pub(crate) recovery: Recovery,
+    copies: CopiesHere,
     /// Whether the path answers, with a failover policy that watches that.
     pub(crate) silence: Silence,
     heartbeat_due: Option<Time>,
@@ -175,6 +182,8 @@ impl Path {
             last_timeout: None,
             last_sack: None,
             thresholds: constants.thresholds(),
+            preference: Preference::NORMAL,
+            held: false,
             window: initial(max_chunk, ssthresh, remote.ip()),
             repair: None,
             pacer: Pacer::default(),
@@ -206,6 +215,7 @@ impl Path {
             most_sent_here: LEAST_SENT_HERE,
             t3: None,
             recovery: Recovery::default(),
+            copies: CopiesHere::default(),
             silence: Silence::default(),
             heartbeat_due: None,
             heartbeat_period: Duration::ZERO,
@@ -230,6 +240,8 @@ impl Path {
             error_count: self.error_count,
             timeouts_in_a_row: self.timeouts_in_a_row,
             thresholds: self.thresholds,
+            preference: self.preference,
+            held: self.held,
             window: self.window,
             limit: self.limit(),
             in_flight: self.in_flight,
@@ -290,6 +302,28 @@ impl Path {
 
     pub(crate) const fn state(&self) -> PathState {
         self.state
+    }
+
+    /// Whether the path carries data: it works, and no other that works is preferred.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.state == PathState::Active && !self.held
+    }
+
+    pub(crate) const fn set_preference(&mut self, preference: Preference) {
+        self.preference = preference;
+    }
+
+    /// Its rank among the paths that work.
+    pub(crate) const fn rank(&self) -> u8 {
+        if self.stats.bytes_sent < self.preference.budget { 0 } else { self.preference.rank }
+    }
+
+    /// Packets of `bytes` bytes were sent; true if they have used up the budget.
+    pub(crate) const fn count_sent(&mut self, packets: u64, bytes: u64) -> bool {
+        let rank = self.rank();
+        self.stats.packets_sent += packets;
+        self.stats.bytes_sent += bytes;
+        rank != self.rank()
     }
 
     /// Marks the remote address CONFIRMED, whatever the path's state.

@@ -10,6 +10,7 @@ use super::loss::LossEstimate;
 use super::rtt_range::RttRange;
 use crate::constants::Thresholds;
 use crate::ids::PathId;
+use crate::preference::Preference;
 use crate::time::Time;
 
 /// The state of a path (RFC 9260 5.4, 8.2; RFC 7829 for potentially failed).
@@ -87,6 +88,10 @@ pub struct PathView {
     pub timeouts_in_a_row: u32,
     /// The error counts that change its state.
     pub thresholds: Thresholds,
+    /// How much the path is preferred.
+    pub preference: Preference,
+    /// Another path that works is preferred: this one carries no data.
+    pub held: bool,
     /// Congestion window, slow start threshold, partial_bytes_acked.
     pub window: Window,
     /// Bytes that may be in flight: the congestion window, or in fast recovery what proportional
@@ -134,6 +139,11 @@ pub struct PathView {
 }
 
 impl PathView {
+    /// Whether the path carries data: it is active, and no other active path is preferred.
+    pub fn is_usable(&self) -> bool {
+        self.state == PathState::Active && !self.held
+    }
+
     /// Whether the window has room for a packet (RFC 9260 6.1 B: less than cwnd outstanding).
     pub const fn has_room(&self) -> bool {
         self.in_flight < self.limit
@@ -189,14 +199,14 @@ impl PathsView<'_> {
         self.paths.iter().any(|p| p.state() == PathState::Active && p.id() != id)
     }
 
-    /// Whether a path is active.
+    /// Whether a path is active, and no other active path is preferred.
     pub fn is_active(&self, id: PathId) -> bool {
-        self.state(id) == PathState::Active
+        self.paths[id.index()].is_usable()
     }
 
     /// The active paths for which `has_room` is true, in the order of ids.
     pub fn with_room(&self, has_room: &dyn Fn(PathId) -> bool) -> impl Iterator<Item = PathView> {
-        self.iter().filter(move |path| path.state == PathState::Active && has_room(path.id))
+        self.iter().filter(move |path| path.is_usable() && has_room(path.id))
     }
 
     /// Every path that has not been removed, in the order of ids.
@@ -204,10 +214,10 @@ impl PathsView<'_> {
         self.paths.iter().filter(|p| p.state() != PathState::Removed).map(Path::view)
     }
 
-    /// The ids of the active paths, in order. Cheaper than [`iter`](Self::iter), which copies the
-    /// state of each path.
+    /// The ids of the active paths to which no other is preferred, in order. Cheaper than
+    /// [`iter`](Self::iter), which copies the state of each path.
     pub fn active(&self) -> impl Iterator<Item = PathId> + '_ {
-        self.paths.iter().filter(|p| p.state() == PathState::Active).map(Path::id)
+        self.paths.iter().filter(|p| p.is_usable()).map(Path::id)
     }
 
     /// Bytes of DATA chunks in flight on a path, chunk headers included.

@@ -13,6 +13,7 @@ use crate::ids::PathId;
 use crate::path::{Path, PathState, PathView, PathsView};
 use crate::policy::failover::PathErrorKind;
 use crate::policy::{FailoverPolicy, ProbingPolicy};
+use crate::preference::Preference;
 use crate::time::Time;
 use crate::transmit::FourTuple;
 
@@ -365,8 +366,28 @@ impl Paths {
         self.set_primary(now, path, events);
     }
 
-    /// Lets the failover policy choose the path for new data.
+    /// Sets how much a path is preferred.
+    pub(crate) fn set_preference(
+        &mut self,
+        now: Time,
+        path: PathId,
+        preference: Preference,
+        events: &mut Events,
+    ) {
+        self[path].set_preference(preference);
+        self.choose_current(now, events);
+    }
+
+    /// Holds back the paths to which another one that works is preferred.
+    fn hold(&mut self) {
+        let active = self.list.iter().filter(|p| p.state() == PathState::Active);
+        let best = active.map(Path::rank).min().unwrap_or_default();
+        self.list.iter_mut().for_each(|p| p.held = p.rank() > best);
+    }
+
+    /// Lets the failover policy choose the path for new data, of those that carry data.
     pub(crate) fn choose_current(&mut self, now: Time, events: &mut Events) {
+        self.hold();
         let view = PathsView { paths: &self.list, primary: self.primary, current: self.current };
         let mut path = self.failover.current(view);
         if self[path].state() == PathState::Removed {

@@ -1,6 +1,7 @@
 //! Applies a SACK to the sender's state (RFC 9260 6.2.1): facts, no decisions.
 
 use super::Sending;
+use super::copies::Delivered;
 use super::in_flight::acked::Outside;
 use super::in_flight::outstanding::{Fate, Outstanding};
 use super::report::{PathReport, Reneged, SackReport};
@@ -65,7 +66,8 @@ impl Sending {
         if let Some(sack) = ack.sack {
             self.apply_gaps(now, sack, paths, report);
             report.highest_acked = self.flight.highest_acked();
-            report.duplicates.extend(sack.duplicates());
+            // Of a chunk that was sent in copies, a duplicate shows nothing about retransmissions.
+            report.duplicates.extend(sack.duplicates().filter(|tsn| !self.copies.include(*tsn)));
         }
         report.newly_acked_on.extend(report.paths.iter().map(|p| p.newly_acked));
     }
@@ -77,7 +79,7 @@ impl Sending {
         paths: &mut Paths,
         report: &mut SackReport,
     ) {
-        let buffered = &mut self.buffered;
+        let (buffered, copies) = (&mut self.buffered, &self.copies);
         self.flight.ack_cumulative(cumulative, |tsn, chunk, fate| {
             *buffered -= chunk.content.payload.len();
             report.fast_retransmitted |= chunk.was_fast_retransmitted();
@@ -88,9 +90,10 @@ impl Sending {
             // the window.
             if !matches!(fate, Fate::Acked | Fate::Abandoned) {
                 report.highest_cumulatively = Some(tsn);
-                let t = &mut report.paths[chunk.path.index()];
-                t.earliest |= fate == Fate::InFlight;
-                report.acked.push(newly_acked(now, paths, t, (tsn, chunk), fate, false));
+                report.paths[chunk.path.index()].earliest |= fate == Fate::InFlight;
+                let by = copies.delivered(now, paths, tsn, chunk);
+                let tally = &mut report.paths;
+                report.acked.push(newly_acked(now, paths, tally, (tsn, chunk), fate, (by, false)));
             }
         });
     }
@@ -117,14 +120,15 @@ impl Sending {
             }
         }
         let SackReport { paths: tally, acked, reneged, highest_by_gaps, .. } = report;
+        let copies = &self.copies;
         self.flight.ack_gaps(
             sack.all_gaps(),
             outside,
             |tsn, chunk, fate| {
                 if fate != Fate::Abandoned {
                     *highest_by_gaps = Some(tsn);
-                    let t = &mut tally[chunk.path.index()];
-                    acked.push(newly_acked(now, paths, t, (tsn, chunk), fate, true));
+                    let by = copies.delivered(now, paths, tsn, chunk);
+                    acked.push(newly_acked(now, paths, tally, (tsn, chunk), fate, (by, true)));
                 }
             },
             |tsn, chunk| {
@@ -151,44 +155,46 @@ impl Sending {
     }
 }
 
-/// Accounts for a newly acknowledged chunk, which had this fate, on the path it was last sent on.
+/// Accounts for a newly acknowledged chunk, which had this fate, on the path that it was last sent
+/// on. The acknowledgement is credited to the path of the transmission `by`, perhaps of a copy.
 fn newly_acked(
     now: Time,
     paths: &mut Paths,
-    t: &mut PathReport,
+    tally: &mut [PathReport],
     (tsn, chunk): (Tsn, &Outstanding),
     fate: Fate,
-    by_gaps: bool,
+    (by, by_gaps): (Delivered, bool),
 ) -> AckedChunk {
-    let path = &mut paths[chunk.path];
+    let Delivered { path: credited, sent, certain } = by;
+    let transmissions = chunk.transmissions + u32::from(chunk.copies);
     let size = chunk.size();
-    if let Some(search) = &mut path.mtu_search {
-        search.acknowledged(size as usize + COMMON_HEADER_LEN);
-    }
+    let t = &mut tally[credited.index()];
     t.acked += size;
     t.acked_by_gaps += if by_gaps { size } else { 0 };
     t.evidence.note(chunk.has_moved(), fate == Fate::Lost(LossCause::Timeout));
+    t.answered |= certain;
     t.newly_acked.note(tsn);
     // RFC 8985 6.2 (2): an acknowledgement that arrives sooner than the shortest round trip is for
     // an earlier transmission.
-    let age = now.since(chunk.sent);
-    if let Some(sampler) = path.sampler() {
-        sampler.acknowledged(now, chunk.sent, chunk.size(), chunk.transmissions > 1);
+    let age = now.since(sent);
+    let here = &mut paths[credited];
+    if transmissions == 1 || here.shortest_rtt().is_some_and(|rtt| age >= rtt) {
+        t.newly_acked.note_sent(sent);
     }
-    if chunk.transmissions == 1 || path.shortest_rtt().is_some_and(|rtt| age >= rtt) {
-        t.newly_acked.note_sent(chunk.sent);
+    let path = &mut paths[chunk.path];
+    if credited == chunk.path {
+        if let Some(search) = &mut path.mtu_search {
+            search.acknowledged(size as usize + COMMON_HEADER_LEN);
+        }
+        if let Some(sampler) = path.sampler() {
+            sampler.acknowledged(now, chunk.sent, size, transmissions > 1);
+        }
     }
     match fate {
         Fate::InFlight => path.data_gone(size),
         Fate::Lost(_) => path.lost_gone(size),
         Fate::Acked | Fate::Abandoned | Fate::Reserved => {}
     }
-    AckedChunk {
-        tsn,
-        bytes: size,
-        path: chunk.path,
-        sent: chunk.sent,
-        transmissions: chunk.transmissions,
-        measured: path.end_rtt_probe(tsn),
-    }
+    let measured = path.end_rtt_probe(tsn);
+    AckedChunk { tsn, bytes: size, path: credited, sent, transmissions, measured }
 }

@@ -152,7 +152,7 @@ impl InFlight {
     }
 
     /// The place of a TSN: see [`Span`].
-    pub(super) fn place_of(&self, tsn: Tsn) -> u64 {
+    pub(crate) fn place_of(&self, tsn: Tsn) -> u64 {
         self.first_place + u64::from(tsn.offset_from(self.first))
     }
 

@@ -4,6 +4,7 @@
 mod ahead;
 mod apply;
 mod burst;
+mod copies;
 mod forward;
 mod held;
 pub(crate) mod in_flight;
@@ -25,7 +26,7 @@ use crate::ids::Tsn;
 use crate::path::Path;
 use crate::paths::Paths;
 use crate::policy::entry::Needs;
-use crate::policy::scheduler::NewData;
+use crate::policy::scheduler::{EARLIEST, NewData};
 use crate::policy::{
     CongestionController, CwndUpdate, LossDetector, RetransmissionPolicy, RttSampling, Scheduler,
 };
@@ -34,6 +35,7 @@ use crate::time::Time;
 use crate::wire::{DATA_HEADER_LEN, I_DATA_HEADER_LEN};
 pub(crate) use apply::Acknowledgement;
 use burst::Burst;
+pub(crate) use copies::Copies;
 pub(crate) use forward::Forward;
 pub(crate) use in_flight::InFlight;
 use in_flight::OUTSTANDING;
@@ -82,6 +84,7 @@ pub(crate) struct Sending {
     pub(crate) lost_until: Option<Time>,
     pub(crate) forward: Option<Forward>,
     pub(crate) stamps: Stamps,
+    pub(crate) copies: Copies,
     /// The flags of SACKs show whether gap blocks were left out.
     pub(crate) partial_sacks: bool,
     pub(crate) burst: Burst,
@@ -105,6 +108,8 @@ pub(crate) struct Sending {
     pub(crate) needs: Needs,
     pub(crate) cwnd_update: Box<dyn CwndUpdate>,
     pub(crate) scheduler: Box<dyn Scheduler>,
+    /// That of messages that are to arrive as early as possible.
+    pub(crate) urgent: Box<dyn Scheduler>,
     concurrent: bool,
     pub(crate) rtt_sampling: Box<dyn RttSampling>,
 }
@@ -126,8 +131,10 @@ impl Sending {
     pub(crate) fn new(initial: Tsn, config: &Config, pool: &Arc<Pool>) -> Self {
         let setup = &config.setup();
         let congestion = config.congestion().make(setup);
+        let mut queue = SendQueue::new(config.stream_scheduler().make(setup));
+        queue.set_delivery(None, Some(config.delivery()));
         Self {
-            queue: SendQueue::new(config.stream_scheduler().make(setup)),
+            queue,
             flight: InFlight::new(initial),
             peer_rwnd: 0,
             announced: 0,
@@ -143,6 +150,7 @@ impl Sending {
             lost_until: None,
             forward: None,
             stamps: Stamps::default(),
+            copies: Copies::new(config.constants()),
             partial_sacks: false,
             burst: Burst::new(),
             alone: false,
@@ -158,6 +166,7 @@ impl Sending {
             congestion,
             cwnd_update: config.cwnd_update().make(setup),
             scheduler: config.scheduler().make(setup),
+            urgent: EARLIEST.make(setup),
             concurrent: config.is_concurrent(),
             rtt_sampling: config.rtt_sampling().make(setup),
         }
@@ -275,6 +284,13 @@ impl Sending {
             receive_buffer: self.largest_window,
             ahead: self.flight.ahead(),
         }
+    }
+
+    /// Whether the next new chunk is to arrive as early as possible.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.concurrent
+            && self.flight.first_reserved().is_none()
+            && self.queue.next_delivery().is_urgent()
     }
 
     /// Whether all messages are sent and acknowledged.

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::held::Held;
 use super::partial::{Limit, Partial};
 use super::queued::Queued;
+use crate::constants::Delivery;
 use crate::event::Message;
 use crate::ids::{Mid, Ppid, StreamId};
 use crate::policy::StreamScheduler;
@@ -36,6 +37,7 @@ pub(crate) struct NewChunk {
     pub(crate) end: bool,
     /// Whether the application asked for an immediate SACK: on the last fragment (RFC 7053 5).
     pub(crate) immediate: bool,
+    pub(crate) delivery: Delivery,
     pub(crate) payload: Bytes,
     /// The message's state, if it may be abandoned.
     pub(crate) partial: Option<Arc<Partial>>,
@@ -52,6 +54,8 @@ struct OutStream {
     next: [Mid; 2],
     /// The stream's value for the scheduler, such as its priority.
     value: u16,
+    /// How its messages are sent, if not as those of the association.
+    delivery: Option<Delivery>,
 }
 
 /// A message, or the unsent rest of one, that was removed from the queue.
@@ -67,6 +71,8 @@ pub(crate) struct Removed {
 pub(crate) struct SendQueue {
     streams: Vec<OutStream>,
     scheduler: Box<dyn StreamScheduler>,
+    /// How messages are sent whose stream has no other way.
+    delivery: Delivery,
     /// Whether fragments of messages on different streams may be interleaved.
     interleaves: bool,
     /// Without interleaving: the stream whose first message is partly sent and must be finished
@@ -91,6 +97,7 @@ impl SendQueue {
         Self {
             streams: Vec::new(),
             scheduler,
+            delivery: Delivery::Standard,
             interleaves: false,
             begun: None,
             next: None,
@@ -205,6 +212,24 @@ impl SendQueue {
         self.streams.get(usize::from(id.0)).map_or(0, |stream| stream.value)
     }
 
+    /// Sets how messages are sent from now on, those of a stream, or those of all streams without a
+    /// choice of their own.
+    pub(crate) fn set_delivery(&mut self, id: Option<StreamId>, delivery: Option<Delivery>) {
+        match id {
+            Some(id) => self.stream(id).delivery = delivery,
+            None => self.delivery = delivery.unwrap_or_default(),
+        }
+    }
+
+    /// How the next message is sent.
+    pub(crate) fn next_delivery(&self) -> Delivery {
+        let stream = self.next.and_then(|id| self.streams.get(usize::from(id.0)));
+        let own = stream.and_then(|stream| {
+            stream.messages.front().and_then(|queued| queued.message.delivery).or(stream.delivery)
+        });
+        own.unwrap_or(self.delivery)
+    }
+
     /// The next message to send from, and the bytes of it already sent.
     fn front(&self) -> Option<(&Message, usize)> {
         let stream = self.streams.get(usize::from(self.next?.0))?;
@@ -265,6 +290,7 @@ impl SendQueue {
     /// [`next_size`](Self::next_size).
     pub(crate) fn take(&mut self, size: usize) -> Option<NewChunk> {
         let id = self.next?;
+        let delivery = self.next_delivery();
         let stream = self.streams.get_mut(usize::from(id.0))?;
         let queued = stream.messages.front()?;
         let (message, number) = (&queued.message, queued.number);
@@ -279,7 +305,10 @@ impl SendQueue {
             unordered: message.unordered,
             beginning,
             end,
-            immediate: end && message.sack_immediately,
+            // RFC 7053 5: "at the time of sending, the application may know that an immediate SACK
+            // is required". Until then a lost message is not noticed.
+            immediate: end && (message.sack_immediately || delivery.is_urgent()),
+            delivery,
             payload: Bytes::new(),
             partial: queued.partial.clone(),
         };

@@ -22,6 +22,8 @@ pub(crate) struct PathReport {
     /// The cumulative ack acknowledges data that was in flight.
     pub(crate) earliest: bool,
     pub(crate) evidence: Evidence,
+    /// The SACK acknowledges data that has certainly arrived over this path.
+    pub(crate) answered: bool,
 }
 
 /// The kinds of chunks that a SACK acknowledges on one path, as far as they matter for the path's

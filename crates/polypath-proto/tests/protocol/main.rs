@@ -13,6 +13,7 @@ mod congestion;
 mod controller;
 mod conversations;
 mod cookies;
+mod copies;
 mod credit;
 mod data;
 mod delay_aware;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use polypath::{
-    Association as Inner, EventsError, Message, PathId, Ppid, Received, Reliability, StreamId,
+    Association as Inner, Delivery, EventsError, Message, PathId, Ppid, Preference, Received,
+    Reliability, StreamId,
 };
 use polypath_apps::accept::Peer;
 use pyo3::exceptions::PyValueError;
@@ -55,9 +56,13 @@ fn message(py: Python<'_>, received: &Received) -> PyResult<Py<PyAny>> {
     Ok(all.into_any().unbind())
 }
 
+fn delivery(text: &str) -> PyResult<Delivery> {
+    text.parse().map_err(|error| wrong(format!("delivery: {error}")))
+}
+
 #[pymethods]
 impl Association {
-    #[pyo3(signature = (payload, stream=0, ppid=0, unordered=false, lifetime=None))]
+    #[pyo3(signature = (payload, stream=0, ppid=0, unordered=false, lifetime=None, delivery=None))]
     fn send(
         &self,
         payload: &[u8],
@@ -65,7 +70,9 @@ impl Association {
         ppid: u32,
         unordered: bool,
         lifetime: Option<f64>,
+        delivery: Option<&str>,
     ) -> PyResult<Operation> {
+        let delivery = delivery.map(self::delivery).transpose()?;
         let reliability = match lifetime {
             None => Reliability::Reliable,
             Some(seconds) => Reliability::Lifetime(
@@ -77,6 +84,7 @@ impl Association {
             ppid: Ppid(ppid),
             unordered,
             reliability,
+            delivery,
             ..Message::new(StreamId(stream), Bytes::copy_from_slice(payload))
         };
         let association = self.inner.clone();
@@ -165,6 +173,19 @@ impl Association {
 
     fn set_primary(&self, path: usize) -> PyResult<()> {
         self.inner.set_primary(self.path(path)?).map_err(wrong)
+    }
+
+    /// Sets how the messages of a stream, or of all, are sent.
+    #[pyo3(signature = (delivery, stream=None))]
+    fn set_delivery(&self, delivery: &str, stream: Option<u16>) -> PyResult<()> {
+        let delivery = self::delivery(delivery)?;
+        self.inner.set_delivery(stream.map(StreamId), delivery).map_err(wrong)
+    }
+
+    /// Sets how much a path is preferred.
+    fn set_preference(&self, path: usize, rank: u8, budget: u64) -> PyResult<()> {
+        let preference = Preference { rank, budget };
+        self.inner.set_preference(self.path(path)?, preference).map_err(wrong)
     }
 
     /// Number of the path that carries new data.

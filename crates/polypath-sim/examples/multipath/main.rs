@@ -8,9 +8,11 @@
 
 mod cells;
 mod grids;
+mod messages;
 mod parallel;
 
 use cells::{Cut, Path, bound, filled, flapping, shared, standstill};
+use messages::{Cell, Use, times};
 use parallel::map;
 
 const CUTS: [Cut; 4] = [Cut::Both, Cut::Data, Cut::Acks, Cut::Half];
@@ -156,6 +158,50 @@ fn bottleneck(settings: &str, sample: Sample) {
     }
 }
 
+/// 99th percentiles of the delivery times of messages in milliseconds.
+fn messages(settings: (&str, &str), sample: Sample) {
+    println!(
+        "| RTT of both paths, ms | time in bursts | unloaded | path with bursts | path with a queue | \
+         earliest | redundant |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    let mut cells = Vec::new();
+    for rtts in [[20, 40], [40, 40], [100, 100]] {
+        cells.extend([10, 20, 40].map(|bursts| Cell { rtts, bursts }));
+    }
+    let cells = sample.of(cells);
+    let single = [(Use::Bursts, ""), (Use::Queue, "")];
+    let both =
+        [(Use::Both, "delivery = \"earliest\"\n"), (Use::Both, "delivery = \"redundant\"\n")];
+    let kinds: Vec<_> = single.into_iter().chain(both).collect();
+    let runs: Vec<_> =
+        cells.iter().flat_map(|&cell| kinds.iter().map(move |&k| (cell, k))).collect();
+    let worst = map(&runs, |&(cell, (paths, more))| {
+        let transport = format!("{}{more}", settings.0);
+        let one = |seed| times(cell, paths, (&transport, settings.1), true, seed).p99;
+        1e3 * (1..=sample.seeds).map(one).fold(0.0, f64::max)
+    });
+    for (cell, p99) in cells.iter().zip(worst.chunks(kinds.len())) {
+        // The path with bursts delivers earlier than one with a second of queue.
+        let unloaded = 1e3 * times(*cell, Use::Bursts, settings, false, 1).p99;
+        let better = p99[2] < p99[0].min(p99[1]);
+        let near = p99[3] <= 1.2 * unloaded;
+        let mark = |holds: bool| if holds { "" } else { " !" };
+        println!(
+            "| {} + {} | {} % | {unloaded:.1} | {:.1} | {:.1} | {:.1}{} | {:.1}{} |",
+            cell.rtts[0],
+            cell.rtts[1],
+            cell.bursts,
+            p99[0],
+            p99[1],
+            p99[2],
+            mark(better),
+            p99[3],
+            mark(near),
+        );
+    }
+}
+
 /// Ten times the seeds of other parts.
 fn papers(settings: (&str, &str), sample: Sample) {
     println!(
@@ -231,7 +277,8 @@ fn main() {
         "aggregation" => aggregation(&settings, &[0.0], sample),
         "lossy" => aggregation(&settings, &[0.1, 1.0, 3.0], sample),
         "shared" => bottleneck(&settings, sample),
+        "messages" => messages((&transport, &policy), sample),
         "papers" => papers((&transport, &policy), sample),
-        _ => println!("standstill, flapping, aggregation, lossy, shared or papers"),
+        _ => println!("standstill, flapping, aggregation, lossy, shared, messages or papers"),
     }
 }

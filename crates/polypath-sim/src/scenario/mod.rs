@@ -42,7 +42,7 @@ pub use run::{CheckEvery, EmulatorSpec, Run, Series};
 pub use topology::TopologyName;
 pub use traffic::{TrafficKind, TrafficSpec};
 pub use transport::{Effective, EncapsulationSpec, Policy, Side, Transport};
-pub use workload::{Direction, Reset, SizeRange, Workload, WorkloadKind};
+pub use workload::{DeliverySpec, Direction, Reset, SizeRange, Workload, WorkloadKind};
 
 use serialize::{is_default, seed};
 use transport::Layer;

@@ -217,7 +217,7 @@ fn wrong_transports_get_one_line() {
             edited("[workload]", "[policy]\nscheduler = \"primry\"\n[workload]"),
             "line 8: \
           policy.scheduler: found \"primry\"; did you mean \"primary\"? allowed: primary, \
-          concurrent, delay-aware, bottleneck-aware",
+          concurrent, delay-aware, bottleneck-aware, earliest",
         ),
         (
             edited(
@@ -371,7 +371,7 @@ fn wrong_sets_of_associations_get_one_line() {
         (
             associations("policy = { scheduler = \"concurent\" }"),
             "line 12: association[0].policy.scheduler: found \"concurent\"; did you mean \
-          \"concurrent\"? allowed: primary, concurrent, delay-aware, bottleneck-aware",
+          \"concurrent\"? allowed: primary, concurrent, delay-aware, bottleneck-aware, earliest",
         ),
         (
             associations(

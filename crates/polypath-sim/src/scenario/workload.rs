@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use polypath_proto::Delivery;
 use serde::{Deserialize, Serialize};
 
 use super::error::Problem;
@@ -102,6 +103,28 @@ impl<'de> Deserialize<'de> for SizeRange {
     }
 }
 
+/// How the messages of an application are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeliverySpec {
+    /// As the scheduler decides.
+    Standard,
+    /// On the path that delivers first.
+    Earliest,
+    /// The same, in several copies.
+    Redundant,
+}
+
+impl From<DeliverySpec> for Delivery {
+    fn from(spec: DeliverySpec) -> Self {
+        match spec {
+            DeliverySpec::Standard => Self::Standard,
+            DeliverySpec::Earliest => Self::Earliest,
+            DeliverySpec::Redundant => Self::Redundant,
+        }
+    }
+}
+
 /// `[workload]`: the data that the applications of an association send, and how they read it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -134,6 +157,10 @@ pub struct Workload {
     /// Share of messages that are sent unordered; 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unordered: Option<Probability>,
+    /// How each message is sent: "standard", "earliest" or "redundant"; as the association's
+    /// `delivery` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<DeliverySpec>,
     /// Messages are abandoned after this time, if both sides have `partial_reliability` (RFC 3758
     /// 4.1). The alternatives are `retransmissions` and `priorities`.
     #[serde(skip_serializing_if = "Option::is_none")]

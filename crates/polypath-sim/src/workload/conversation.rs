@@ -1,8 +1,8 @@
 //! The two applications of an association.
 
 use polypath_proto::{
-    Association, AssociationId, CloseReason, Event, Message, PathId, PathState, Ppid, SendError,
-    StreamId, StreamReset, Time,
+    Association, AssociationId, CloseReason, Delivery, Event, Message, PathId, PathState, Ppid,
+    SendError, StreamId, StreamReset, Time,
 };
 
 use super::application::Application;
@@ -32,6 +32,7 @@ pub(crate) struct Conversation {
     /// Number of messages between resets, and the kind of reset.
     resets: Option<(u32, Reset)>,
     kind: WorkloadKind,
+    delivery: Option<Delivery>,
     /// Time from a reply to the next request.
     think: std::time::Duration,
 }
@@ -100,10 +101,11 @@ impl Conversation {
     ) -> Self {
         let flow = |direction: &str| {
             let name = format!("workload:{}/{direction}", plan.name);
-            Flow {
-                progress: Progress::new(run.blackout.duration()),
-                ledger: Ledger::new(derive(seed, &name), run.check_content),
+            let mut progress = Progress::new(run.blackout.duration());
+            if workload.kind != WorkloadKind::Bulk {
+                progress.time_messages();
             }
+            Flow { progress, ledger: Ledger::new(derive(seed, &name), run.check_content) }
         };
         Self {
             name: plan.name.clone(),
@@ -118,6 +120,7 @@ impl Conversation {
             read_rate: workload.read_rate,
             resets: workload.reset_every.map(|n| (n, workload.reset.unwrap_or_default())),
             kind: workload.kind,
+            delivery: workload.delivery.map(Delivery::from),
             think: workload.interval.unwrap_or_default().duration(),
         }
     }
@@ -251,6 +254,7 @@ impl Conversation {
                 ppid: Ppid(Ledger::mark(&planned)),
                 unordered: planned.unordered,
                 reliability: planned.reliability,
+                delivery: self.delivery,
                 ..Message::new(StreamId(planned.stream), payload)
             };
             match to.send(now, message) {
@@ -258,6 +262,7 @@ impl Conversation {
                     let number = planned.number;
                     flow.ledger.sent(planned);
                     flow.progress.sent(now, planned.size);
+                    flow.progress.begun(now, number);
                     if let Some((every, reset)) = self.resets
                         && (number + 1).is_multiple_of(every.into())
                     {

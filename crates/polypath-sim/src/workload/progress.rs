@@ -1,5 +1,6 @@
 //! Times of sending and delivery in one direction, and its gaps.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use polypath_proto::Time;
@@ -31,6 +32,15 @@ pub(crate) struct Progress {
     pub(crate) longest_gap: Option<Gap>,
     pub(crate) blackouts: Vec<Gap>,
     threshold: Duration,
+    timed: Option<Box<Timed>>,
+}
+
+/// The times that messages take.
+#[derive(Clone, Debug, Default)]
+struct Timed {
+    /// When the application sent the messages that are under way, by their numbers.
+    sent: BTreeMap<u64, Time>,
+    took: Vec<Duration>,
 }
 
 impl Progress {
@@ -49,7 +59,27 @@ impl Progress {
             longest_gap: None,
             blackouts: Vec::new(),
             threshold,
+            timed: None,
         }
+    }
+
+    /// Measures from now on how long each message takes to its delivery.
+    pub(crate) fn time_messages(&mut self) {
+        self.timed = Some(Box::default());
+    }
+
+    /// The application sends the message with this number.
+    pub(crate) fn begun(&mut self, now: Time, number: u64) {
+        if let Some(timed) = &mut self.timed {
+            timed.sent.insert(number, now);
+        }
+    }
+
+    /// The times from the sending of messages to their delivery, in ascending order.
+    pub(crate) fn delivery_times(&self) -> Vec<Duration> {
+        let mut times = self.timed.as_ref().map(|timed| timed.took.clone()).unwrap_or_default();
+        times.sort_unstable();
+        times
     }
 
     pub(crate) fn sent(&mut self, now: Time, bytes: u32) {
@@ -70,6 +100,11 @@ impl Progress {
         self.messages_delivered += u64::from(arrival.complete.is_some());
         self.messages_abandoned -= u64::from(arrival.complete.is_some() && arrival.given_up);
         self.bytes_delivered += bytes as u64;
+        if let (Some(timed), Some(message)) = (&mut self.timed, arrival.complete)
+            && let Some(sent) = timed.sent.remove(&message.number)
+        {
+            timed.took.push(now.since(sent));
+        }
     }
 
     /// The run has ended although data is missing: the last gap lasts until now.

@@ -5,6 +5,7 @@ mod associations;
 mod cmt;
 mod congestion;
 mod cross_traffic;
+mod messages;
 mod modern;
 mod packets;
 mod paths;

@@ -287,6 +287,7 @@ impl Reconfig {
         let last = s.sending.flight.next_tsn().prev();
         let renumbered = last != next.prev();
         if renumbered {
+            s.sending.copies.clear();
             s.sending.flight.restart(next);
             s.paths.iter_mut().for_each(crate::path::Path::clear_highest_sent);
             s.sending.cwnd_update = s.config.cwnd_update().make(&s.config.setup());

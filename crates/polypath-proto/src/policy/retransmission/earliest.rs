@@ -9,7 +9,7 @@
 
 use super::{LossCause, LostChunk, RetransmissionPolicy, same_unless_failed};
 use crate::ids::PathId;
-use crate::path::{PathState, PathView, PathsView};
+use crate::path::{PathView, PathsView};
 use crate::policy::entry::Entry;
 use crate::rng::Rng;
 
@@ -32,7 +32,8 @@ struct Earliest;
 fn delivery(path: &PathView, chunk: &LostChunk) -> Option<f64> {
     let srtt = path.srtt?.as_secs_f64();
     let (lost, sent) = path.loss.share();
-    let mut loss = if sent == 0 { 0.0 } else { (f64::from(lost) / f64::from(sent)).min(0.9) };
+    let share = if sent == 0 { 0.0 } else { f64::from(lost) / f64::from(sent) };
+    let mut loss = share.max(path.loss.recent()).min(0.9);
     // A chunk that this path has just lost is more likely to be lost again than on a path that
     // nothing is known of, above all after a timeout, or if it was lost before.
     if path.id == chunk.last_path {
@@ -46,7 +47,7 @@ fn delivery(path: &PathView, chunk: &LostChunk) -> Option<f64> {
 
 impl RetransmissionPolicy for Earliest {
     fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, _: &mut Rng) -> PathId {
-        let active = paths.iter().filter(|p| p.state == PathState::Active);
+        let active = paths.iter().filter(PathView::is_usable);
         let timed = active.filter_map(|p| Some((delivery(&p, chunk)?, p.id)));
         timed
             .min_by(|a, b| a.0.total_cmp(&b.0))
@@ -59,6 +60,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::path::PathState;
     use crate::policy::testing::{TestPaths, lost_chunk};
 
     #[test]

@@ -106,7 +106,7 @@ pub fn random_best<R: Ord>(
 ) -> Option<PathId> {
     let mut best: Option<(R, PathId)> = None;
     let mut equals = 1;
-    for path in paths.iter().filter(|p| p.state == PathState::Active) {
+    for path in paths.iter().filter(PathView::is_usable) {
         let Some(rank) = rank(&path) else { continue };
         let order = best.as_ref().map_or(Ordering::Greater, |(most, _)| rank.cmp(most));
         equals = if order == Ordering::Greater { 1 } else { equals + u64::from(order.is_eq()) };

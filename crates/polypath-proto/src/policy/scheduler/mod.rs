@@ -10,16 +10,18 @@ use crate::time::Time;
 pub mod bottleneck_aware;
 pub mod concurrent;
 pub mod delay_aware;
+pub mod earliest;
 pub mod primary;
 
 pub use bottleneck_aware::BOTTLENECK_AWARE;
 pub use concurrent::CONCURRENT;
 pub use delay_aware::DELAY_AWARE;
+pub use earliest::EARLIEST;
 pub use primary::PRIMARY;
 
 /// Every policy.
 pub(crate) static ENTRIES: &[&Entry<dyn Scheduler>] =
-    &[&PRIMARY, &CONCURRENT, &DELAY_AWARE, &BOTTLENECK_AWARE];
+    &[&PRIMARY, &CONCURRENT, &DELAY_AWARE, &BOTTLENECK_AWARE, &EARLIEST];
 
 /// The inputs of a scheduling decision other than the paths; sizes in bytes, chunk headers
 /// included.

@@ -84,6 +84,8 @@ pub(crate) struct Outstanding {
     /// The path it was last sent on.
     pub(crate) path: PathId,
     pub(crate) transmissions: u32,
+    /// Copies sent in addition, while it was in flight.
+    pub(crate) copies: u8,
     /// When it was last sent.
     pub(crate) sent: Time,
     /// Recover point of this chunk: the highest TSN sent when it was last fast retransmitted. For a
@@ -108,6 +110,7 @@ impl Outstanding {
             turn: Turn::InOrder,
             path,
             transmissions: 1,
+            copies: 0,
             sent: Time::ZERO,
             own_recover: None,
             reports: 0,

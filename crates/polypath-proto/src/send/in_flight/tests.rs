@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::acked::Outside;
 use super::*;
+use crate::constants::Delivery;
 use crate::ids::{Mid, Ppid, StreamId};
 use crate::wire::GapBlock;
 
@@ -18,6 +19,7 @@ pub(super) fn chunk() -> NewChunk {
         beginning: true,
         end: true,
         immediate: false,
+        delivery: Delivery::Standard,
         payload: Bytes::from_static(b"1234"),
         partial: None,
     }

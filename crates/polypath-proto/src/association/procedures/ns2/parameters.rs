@@ -69,6 +69,11 @@ static COUNTERPARTS: &[(&str, Counterpart)] = &[
     ("stream_reconfiguration", Only("false")),
     ("path_mtu_discovery", Only("false")),
     ("ecn", Only("false")),
+    ("delivery", Only("standard")),
+    ("redundant_copies", Ignored),
+    ("copy_rate", Ignored),
+    ("copy_share", Ignored),
+    ("reinjection", Only("false")),
     ("full_mesh", Only("false")),
 ];
 
