@@ -49,8 +49,8 @@ path and the same algorithms: of a sender with one path, and of one with two. Ta
     "messages": ("Messages", """\
 Fifty messages of 1 kB a second for a minute over two paths: one of 20 Mbit/s that loses 20 % of its packets in
 bursts of 25 packets, and one of 10 Mbit/s with a second of queue that a CUBIC flow fills. The 99th percentile of the
-time to delivery in milliseconds, the longest of all seeds: unloaded, of the better path; on each path alone with the
-defaults; on both with `delivery = "earliest"`, which has to be better than each path alone; and with "redundant",
+time to delivery in milliseconds, the longest of all seeds: unloaded, of the path with bursts; on each path alone with
+the defaults; on both with `delivery = "earliest"`, which has to be better than each path alone; and with "redundant",
 which has to be at most 1.2 times the unloaded time ([messages.md](messages.md))."""),
     "papers": ("The papers' grids", """\
 Seconds for 4 MiB over two paths of 10 Mbit/s and queues of 50 packets, the first with 90 ms: the defaults, and the
@@ -94,7 +94,7 @@ def main() -> int:
         head, *body = rows
         missed = [row for row in body if any(cell.endswith("!") for cell in row)]
         sampled = f" One cell of {arguments.every} was measured." if arguments.every > 1 else ""
-        if part in ("standstill", "shared"):
+        if part in ("standstill", "shared", "messages"):
             sampled += f" Seeds 1 to {arguments.seeds}." if arguments.seeds > 1 else " Seed 1."
         shown = body if part in ("flapping", "shared", "messages") else missed
         page.append(f"## {title}\n\n{text}{sampled}\n")

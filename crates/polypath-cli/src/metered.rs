@@ -61,7 +61,7 @@ mod tests {
         assert!(Metered::read("=5MB").is_err() && Metered::read("wlan0=much").is_err());
         let found = preferences(&[read("192.0.2.1=1kB"), read("2001:db8::1")]).unwrap();
         let expected = [("192.0.2.1", 1000), ("2001:db8::1", 0)]
-            .map(|(ip, budget)| (ip.parse().unwrap(), Preference::metered(budget)));
+            .map(|(ip, budget)| (ip.parse::<IpAddr>().unwrap(), Preference::metered(budget)));
         assert_eq!(found, expected);
         let none = preferences(&[read("none0")]).unwrap_err().to_string();
         assert!(none.contains("no interface \"none0\" with an address"), "{none}");

@@ -260,6 +260,8 @@ def _path(
             "data_bytes_received": nan,
             "fast_retransmissions": nan,
             "timeout_retransmissions": nan,
+            "copies_sent": 0,
+            "copy_bytes_sent": 0,
             **_timeouts(last, None if timeouts is None else timeouts[path]),
             "recoveries_undone": nan,
             "heartbeats_sent": int((mine & (trace.chunk_kind == HEARTBEAT)).sum()),

@@ -20,7 +20,7 @@ use std::time::Duration;
 use super::Sender;
 use crate::constants::Delivery;
 use crate::ids::{PathId, Tsn};
-use crate::policy::scheduler::earliest::delivery;
+use crate::policy::scheduler::earliest::{delivery, soonest};
 use crate::send::{Fate, Sending};
 use crate::time::Time;
 use crate::wire::PacketWriter;
@@ -48,20 +48,26 @@ impl Sender<'_> {
             self.request_copies(now, path, tsn, size);
         }
         let view = self.paths[path].view();
-        if let Some(srtt) = view.srtt {
-            let rtt = srtt.max(view.last_rtt.unwrap_or_default());
+        if let Some(rtt) = view.srtt {
             let margin = (rtt / 8).max(4 * view.jitter.min(rtt / 4)).max(LEAST_MARGIN);
             self.sending.copies.watch(now + rtt + margin, tsn);
         }
     }
 
-    /// Measures the active paths that nothing else has measured for a while.
+    /// Measures the active paths that nothing else has measured for a while. A path that does not
+    /// answer twice is probed: acknowledgements of copies show nothing about it.
     fn measure_paths(&mut self, now: Time) {
         for path in self.paths.ids() {
             let p = &mut self.paths[path];
             let after = MEASURE.max(2 * p.srtt().unwrap_or_default());
-            if p.is_usable() && p.lacks_measurement(now, after) {
-                self.send_further_heartbeat(path);
+            if !p.is_usable() {
+                continue;
+            }
+            match p.periods_unmeasured(now, after) {
+                0 => {}
+                1 | 2 => self.send_further_heartbeat(path),
+                _ if p.heartbeat_deadline().is_none() => self.send_heartbeat(now, path),
+                _ => {}
             }
         }
     }
@@ -167,14 +173,15 @@ impl Sender<'_> {
             return;
         }
         let active = self.paths.iter().filter(|p| p.is_usable());
-        let idle = active.filter(|p| p.in_flight() == 0 && p.has_room());
-        let timed = idle.filter_map(|p| Some((delivery(&p.view())?, p.id())));
+        // The last packet may be acknowledged late (RFC 9260 6.2).
+        let idle = active.filter(|p| p.in_flight() <= p.max_chunk() && p.has_room());
+        let timed = idle.filter_map(|p| Some((soonest(&p.view())?, p.id())));
         let Some((time, to)) = timed.min_by(|a, b| a.0.total_cmp(&b.0)) else { return };
         let rtt = self.paths[to].srtt().unwrap_or_default();
         self.sending.copies.next_search = now + rtt.max(Duration::from_millis(1));
         let mut found = Vec::new();
         for p in self.paths.iter().filter(|p| p.id() != to && p.in_flight() > 0) {
-            let Some(takes) = delivery(&p.view()) else { continue };
+            let Some(takes) = soonest(&p.view()) else { continue };
             for sent in p.sent_here().rev().take(MOST_REINJECTED) {
                 let Some(chunk) = self.sending.flight.get(sent.tsn) else { continue };
                 let here = chunk.path == p.id() && chunk.transmissions == sent.transmissions;

@@ -13,8 +13,9 @@ pub(super) struct CopiesHere {
     /// When each leaves the network, at the latest, and its bytes.
     sent: VecDeque<(Time, u32)>,
     bytes: u32,
-    /// When the samples of the round-trip time were last counted, and their number.
-    counted: Option<(Time, u64)>,
+    /// Start of the current period in which nothing has measured the round-trip time, the number
+    /// of samples by then, and the number of such periods before.
+    counted: Option<(Time, u64, u32)>,
 }
 
 impl Path {
@@ -48,15 +49,18 @@ impl Path {
         used.saturating_add(size) <= self.limit()
     }
 
-    /// Whether nothing has measured the round-trip time for this time; true once in that time.
-    pub(crate) fn lacks_measurement(&mut self, now: Time, time: Duration) -> bool {
-        let samples = self.stats.rtt_samples;
-        match self.copies.counted {
-            Some((at, _)) if now < at + time => false,
-            counted => {
-                self.copies.counted = Some((now, samples));
-                counted.is_some_and(|(_, before)| before == samples)
-            }
-        }
+    /// The number of periods for which nothing has measured the round-trip time: not 0 once in each
+    /// period, and at once if it is unknown.
+    pub(crate) fn periods_unmeasured(&mut self, now: Time, period: Duration) -> u32 {
+        let (samples, known) = (self.stats.rtt_samples, self.srtt().is_some());
+        let (periods, at) = match self.copies.counted {
+            Some((at, before, periods)) if before == samples => (periods, at),
+            None if !known => (0, now - period),
+            _ => (0, now),
+        };
+        let due = at + period <= now;
+        let (at, periods) = if due { (now, periods + 1) } else { (at, periods) };
+        self.copies.counted = Some((at, samples, periods));
+        if due { periods } else { 0 }
     }
 }

@@ -35,16 +35,25 @@ fn rate(path: &PathView, srtt: f64) -> f64 {
     path.delivery_rate.unwrap_or_default().max(by_window).max(1.0)
 }
 
+/// Least seconds until a packet that is sent now is delivered, if others do not fill its queue;
+/// `None` if the round-trip time is unknown. SACKs that are delayed, or that return over a longer
+/// path, do not make it longer.
+pub(crate) fn soonest(path: &PathView) -> Option<f64> {
+    let shortest = path.rtt_range?.min.as_secs_f64();
+    let own = f64::from(path.in_flight) / rate(path, path.srtt?.as_secs_f64()) - shortest;
+    Some(shortest / 2.0 + own.max(0.0))
+}
+
 /// Expected seconds until a packet that is sent now is delivered; `None` if the round-trip time is
 /// unknown.
 pub(crate) fn delivery(path: &PathView) -> Option<f64> {
-    let srtt = path.srtt?;
-    let rtt = srtt.max(path.last_rtt.unwrap_or_default()).as_secs_f64();
+    let rtt = path.srtt?.as_secs_f64();
     let shortest = path.rtt_range.map_or(rtt, |range| range.min.as_secs_f64());
-    let own = f64::from(path.in_flight) / rate(path, srtt.as_secs_f64()) - shortest;
+    let own = f64::from(path.in_flight) / rate(path, rtt) - shortest;
     let queue = (rtt - shortest).max(own).max(0.0);
+    // Without Laplace's rule: a path on which little was sent is no worse than others.
     let (lost, sent) = path.loss.share();
-    let loss = if path.loss.samples() == 0 { 0.0 } else { f64::from(lost) / f64::from(sent) };
+    let loss = f64::from(lost - 1) / f64::from(sent - 2).max(1.0);
     let loss = loss.max(path.loss.recent()).min(0.5);
     Some(shortest / 2.0 + queue + 1.25 * rtt * loss / (1.0 - loss))
 }
