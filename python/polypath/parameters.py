@@ -167,6 +167,22 @@ class Parameters(TypedDict, total=False):
     #: Offer explicit congestion notification (RFC 4960 Appendix A, RFC 3168; off). Allowed: true or
     #: false. Default: true (RFC 9260: false).
     ecn: bool
+    #: How messages are sent, unless a stream or a message differs: as the scheduler decides, on the
+    #: path that delivers first, or in several copies. Allowed: standard, earliest, redundant.
+    #: Default: standard.
+    delivery: Literal["standard", "earliest", "redundant"]
+    #: Copies of a redundant message, besides its first transmission (2). Allowed: from 1 to 8.
+    #: Default: 2.
+    redundant_copies: int
+    #: Bytes per second that copies of messages may take on all paths together, besides `copy_share`
+    #: (125 kB). Allowed: from 0 B to 4294967295 B. Default: 125 kB.
+    copy_rate: str | int
+    #: Percent of the new data that copies may take besides `copy_rate` (5). Allowed: from 0 to 800.
+    #: Default: 5.
+    copy_share: int
+    #: The last data in flight on a path is also sent on an idle path that delivers it earlier,
+    #: within the budget for copies. Allowed: true or false. Default: true (RFC 9260: false).
+    reinjection: bool
     #: Pair every local with every remote address, instead of one local address for each remote one.
     #: Allowed: true or false. Default: false.
     full_mesh: bool
@@ -188,8 +204,8 @@ class PolicyNames(TypedDict, total=False):
     #: Which acknowledgements may increase a window. Allowed: standard, cuc, cuc-v2, ns2. Default:
     #: cuc-v2 (RFC 9260: standard).
     cwnd_update: str
-    #: Which path takes new data. Allowed: primary, concurrent, delay-aware, bottleneck-aware.
-    #: Default: bottleneck-aware (RFC 9260: primary).
+    #: Which path takes new data. Allowed: primary, concurrent, delay-aware, bottleneck-aware,
+    #: earliest. Default: bottleneck-aware (RFC 9260: primary).
     scheduler: str
     #: When a path fails over and recovers. Allowed: standard, dormant-hop, dormant-primary,
     #: dormant-last-dest, permanent, model, full-model, two-phase, potentially-failed,
@@ -251,5 +267,7 @@ NS2_ONLY: dict[str, bool | int | str] = {
     "stream_reconfiguration": False,
     "path_mtu_discovery": False,
     "ecn": False,
+    "delivery": "standard",
+    "reinjection": False,
     "full_mesh": False,
 }

@@ -173,8 +173,8 @@ impl Sender<'_> {
             return;
         }
         let active = self.paths.iter().filter(|p| p.is_usable());
-        // The last packet may be acknowledged late (RFC 9260 6.2).
-        let idle = active.filter(|p| p.in_flight() <= p.max_chunk() && p.has_room());
+        // The last packets may be acknowledged late (RFC 9260 6.2), or over a longer path.
+        let idle = active.filter(|p| p.in_flight() <= p.window().cwnd / 2 && p.has_room());
         let timed = idle.filter_map(|p| Some((soonest(&p.view())?, p.id())));
         let Some((time, to)) = timed.min_by(|a, b| a.0.total_cmp(&b.0)) else { return };
         let rtt = self.paths[to].srtt().unwrap_or_default();

@@ -19,9 +19,9 @@ pub(super) struct CopiesHere {
 }
 
 impl Path {
-    /// A copy of `size` bytes, `payload` of them user data, is sent here. The pacer is not charged:
-    /// copies have a budget of their own, and where the application sends little, a pacing rate
-    /// that follows what was delivered would leave less and less to new data.
+    /// A copy of `size` bytes, `payload` of them user data, is sent on the path. The pacer is not
+    /// charged: copies have a budget of their own, and where the application sends little, a pacing
+    /// rate that follows what was delivered would leave less and less to new data.
     pub(crate) fn copy_sent(&mut self, now: Time, size: u32, payload: u64) {
         let rtt = self.srtt().unwrap_or_else(|| self.rto());
         self.copies.sent.push_back((now + rtt + rtt / 4, size));
