@@ -181,7 +181,7 @@ class Parameters(TypedDict, total=False):
     #: Default: 5.
     copy_share: int
     #: The last data in flight on a path is also sent on an idle path that delivers it earlier,
-    #: within the budget for copies. Allowed: true or false. Default: true (RFC 9260: false).
+    #: within the budget for copies. Allowed: true or false. Default: false.
     reinjection: bool
     #: Pair every local with every remote address, instead of one local address for each remote one.
     #: Allowed: true or false. Default: false.

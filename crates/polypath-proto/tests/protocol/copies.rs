@@ -236,32 +236,3 @@ fn a_metered_path_is_spared() {
     let none = net.am(0).set_preference(now, PathId(9), Preference::NORMAL);
     assert_eq!(none, Err(PathError::NoSuchPath(PathId(9))));
 }
-
-/// The end of a burst that is in flight on the slower path is sent again on the faster one, which
-/// is idle by then.
-#[test]
-fn the_tail_of_a_burst_is_reinjected() {
-    // Each path is filled in turn: a slower one carries a part of every burst.
-    let run = |reinjection| {
-        let config = modern().reinjection(reinjection).scheduler(&policy::scheduler::CONCURRENT);
-        let mut net = pair(2, config.build().unwrap());
-        // Round-trip times of 20 and 600 ms.
-        net.delays.extend([((0, 1), MS(300)), ((1, 1), MS(300))]);
-        net.establish();
-        net.drive_until(S(9), |net| net.all_active());
-        net.run(S(1));
-        let start = net.now;
-        for _ in 0..60 {
-            net.send(0, 0, payload(1, 1000)).unwrap();
-        }
-        net.drive_until(S(5), |net| net.a(1).stats().messages_received == 60);
-        let took = net.now.since(start).as_millis();
-        net.run(S(2));
-        assert_eq!(net.a(0).buffered(), 0);
-        (took, [0, 1].map(|path| counts(&net, path).copies_sent))
-    };
-    let (without, copies) = run(false);
-    assert_eq!((without, copies), (300, [0, 0]));
-    let (with, copies) = run(true);
-    assert!(with <= 150 && copies[0] > 0 && copies[1] == 0, "{with} ms, {copies:?}");
-}
