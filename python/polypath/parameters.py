@@ -180,9 +180,6 @@ class Parameters(TypedDict, total=False):
     #: Percent of the new data that copies may take besides `copy_rate` (5). Allowed: from 0 to 800.
     #: Default: 5.
     copy_share: int
-    #: The last data in flight on a path is also sent on an idle path that delivers it earlier,
-    #: within the budget for copies. Allowed: true or false. Default: false.
-    reinjection: bool
     #: Pair every local with every remote address, instead of one local address for each remote one.
     #: Allowed: true or false. Default: false.
     full_mesh: bool
@@ -268,6 +265,5 @@ NS2_ONLY: dict[str, bool | int | str] = {
     "path_mtu_discovery": False,
     "ecn": False,
     "delivery": "standard",
-    "reinjection": False,
     "full_mesh": False,
 }

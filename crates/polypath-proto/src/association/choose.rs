@@ -64,8 +64,7 @@ impl Sender<'_> {
         {
             return Some((turn.path, Content::NewData(turn.ahead)));
         }
-        self.reinject_tail(now);
-        Some((self.next_copy(now)?, Content::Copies))
+        None
     }
 
     /// Whether new data is sent before lost chunks.

@@ -9,9 +9,6 @@
 //! - A chunk of an urgent message that was not acknowledged when it should have been gets one copy
 //!   then, on the path that is expected to deliver it first: Dean and Barroso, "The Tail at Scale",
 //!   2013, "hedged requests". The sender asks for its acknowledgement without delay (RFC 7053).
-//! - Where nothing waits to be sent, the last data in flight on a path is also sent on an idle one
-//!   that delivers it clearly earlier (Raiciu and others, "How Hard Can It Be? Designing and
-//!   Implementing a Deployable Multipath TCP", 2012, "opportunistic retransmission").
 //!
 //! All copies have one budget, and leave only where the window of their path has room.
 
@@ -20,7 +17,7 @@ use std::time::Duration;
 use super::Sender;
 use crate::constants::Delivery;
 use crate::ids::{PathId, Tsn};
-use crate::policy::scheduler::earliest::{delivery, soonest};
+use crate::policy::scheduler::earliest::delivery;
 use crate::send::{Fate, Sending};
 use crate::time::Time;
 use crate::wire::PacketWriter;
@@ -31,11 +28,9 @@ const MEASURE: Duration = Duration::from_secs(1);
 /// A chunk is overdue no sooner than this after its acknowledgement was expected.
 const LEAST_MARGIN: Duration = Duration::from_millis(2);
 
-/// Most chunks in flight on a path that are considered for reinjection.
-const MOST_REINJECTED: usize = 256;
-
 impl Sender<'_> {
     /// A chunk was sent for the first time, on `path`.
+    #[inline(never)]
     pub(super) fn note_new_chunk(&mut self, now: Time, path: PathId, tsn: Tsn) {
         let Some(chunk) = self.sending.flight.get(tsn) else { return };
         let (kind, size) = (chunk.content.delivery, chunk.size());
@@ -159,47 +154,5 @@ impl Sender<'_> {
         let flight = &self.sending.flight;
         let waits = |tsn| flight.get(tsn).is_some_and(|chunk| chunk.fate == Fate::InFlight);
         self.sending.copies.forget(waits);
-    }
-
-    /// Nothing waits to be sent: requests copies of the last data in flight on a path where an idle
-    /// one delivers it earlier.
-    pub(super) fn reinject_tail(&mut self, now: Time) {
-        if !self.config.reinjection()
-            || now < self.sending.copies.next_search
-            || !self.sending.is_concurrent()
-            || !self.sending.is_idle()
-            || self.sending.flight.bytes() == 0
-        {
-            return;
-        }
-        let active = self.paths.iter().filter(|p| p.is_usable());
-        // The last packets may be acknowledged late (RFC 9260 6.2), or over a longer path.
-        let idle = active.filter(|p| p.in_flight() <= p.window().cwnd / 2 && p.has_room());
-        let timed = idle.filter_map(|p| Some((soonest(&p.view())?, p.id())));
-        let Some((time, to)) = timed.min_by(|a, b| a.0.total_cmp(&b.0)) else { return };
-        let rtt = self.paths[to].srtt().unwrap_or_default();
-        self.sending.copies.next_search = now + rtt.max(Duration::from_millis(1));
-        let mut found = Vec::new();
-        for p in self.paths.iter().filter(|p| p.id() != to && p.in_flight() > 0) {
-            let Some(takes) = soonest(&p.view()) else { continue };
-            for sent in p.sent_here().rev().take(MOST_REINJECTED) {
-                let Some(chunk) = self.sending.flight.get(sent.tsn) else { continue };
-                let here = chunk.path == p.id() && chunk.transmissions == sent.transmissions;
-                if !here || chunk.fate != Fate::InFlight || chunk.copies > 0 {
-                    continue;
-                }
-                let left = takes - now.since(chunk.sent).as_secs_f64();
-                if left < time + rtt.as_secs_f64() / 4.0 {
-                    break;
-                }
-                found.push((chunk.sent, sent.tsn, chunk.size()));
-            }
-        }
-        found.sort_by_key(|&(sent, tsn, _)| (sent, self.sending.flight.place_of(tsn)));
-        for (_, tsn, size) in found {
-            if !self.sending.copies.request(now, tsn, to, size) {
-                break;
-            }
-        }
     }
 }

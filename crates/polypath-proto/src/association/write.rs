@@ -189,7 +189,9 @@ impl Sender<'_> {
             stats.data_chunks_sent += 1;
             stats.data_bytes_sent += n as u64;
             self.record_sent(now, path, tsn, 1, size);
-            self.note_new_chunk(now, path, tsn);
+            if self.sending.queue.any_urgent() {
+                self.note_new_chunk(now, path, tsn);
+            }
             written = true;
         }
         if written {

@@ -234,10 +234,6 @@ macro_rules! with_constants {
                 /// Percent of the new data that copies may take besides `copy_rate` (5).
                 copy_share: u32 = 5,
                     Count(0..=800);
-                /// The last data in flight on a path is also sent on an idle path that delivers it
-                /// earlier, within the budget for copies.
-                reinjection: bool = false,
-                    Flag;
                 /// Pair every local with every remote address, instead of one local address for
                 /// each remote one.
                 full_mesh: bool = false,

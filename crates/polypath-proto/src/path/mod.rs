@@ -320,10 +320,11 @@ impl Path {
 
     /// Packets of `bytes` bytes were sent; true if they have used up the budget.
     pub(crate) const fn count_sent(&mut self, packets: u64, bytes: u64) -> bool {
-        let rank = self.rank();
+        let before = self.stats.bytes_sent;
         self.stats.packets_sent += packets;
         self.stats.bytes_sent += bytes;
-        rank != self.rank()
+        let budget = self.preference.budget;
+        before < budget && budget <= self.stats.bytes_sent
     }
 
     /// Marks the remote address CONFIRMED, whatever the path's state.

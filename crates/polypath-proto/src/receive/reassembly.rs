@@ -318,7 +318,13 @@ pub(crate) struct Reassembly {
     gaps: bool,
     /// Runs of messages that turned out to be abandoned.
     dropped: Vec<Dropped>,
+    /// The memory of the last message of a single chunk, for the next of about the same size, if
+    /// the application has dropped it by then: allocators are slow for packets' sizes.
+    spare: BytesMut,
 }
+
+/// Messages smaller than this, in bytes, are allocated quickly.
+const LEAST_SPARE: usize = 1024;
 
 impl Reassembly {
     /// For a receive buffer of `buffer` bytes.
@@ -331,6 +337,7 @@ impl Reassembly {
             blocks: Blocks::new(blocks(buffer)),
             gaps: false,
             dropped: Vec::new(),
+            spare: BytesMut::new(),
         }
     }
 
@@ -347,6 +354,7 @@ impl Reassembly {
     /// Frees the memory that is kept for later chunks.
     pub(crate) fn give_back(&mut self) {
         self.join();
+        self.spare = BytesMut::new();
         self.blocks.give_back();
     }
 
@@ -455,7 +463,7 @@ impl Reassembly {
             }
         }
         if whole {
-            return Ok(Joined::Completes(Self::whole(data, place)));
+            return Ok(Joined::Completes(self.whole(data, place)));
         }
         (run.payload, run.block) = if in_sequence {
             self.blocks.lay(data.payload, if data.beginning { START } else { 0 })
@@ -524,7 +532,20 @@ impl Reassembly {
         Some(self.piece(run))
     }
 
-    fn whole(data: &Data<'_>, place: u64) -> Piece {
+    /// Payload in memory of its own, at most a quarter more than it takes.
+    fn own(&mut self, payload: &[u8]) -> Bytes {
+        let len = payload.len();
+        if len < LEAST_SPARE {
+            return Bytes::copy_from_slice(payload);
+        }
+        if !self.spare.try_reclaim(len) || self.spare.capacity() > len + len / 4 {
+            self.spare = BytesMut::with_capacity(len);
+        }
+        self.spare.extend_from_slice(payload);
+        self.spare.split().freeze()
+    }
+
+    fn whole(&mut self, data: &Data<'_>, place: u64) -> Piece {
         Piece {
             stream: data.stream,
             number: data.ssn.0.into(),
@@ -534,7 +555,7 @@ impl Reassembly {
             end: true,
             aborted: false,
             block: None,
-            payload: Bytes::copy_from_slice(data.payload),
+            payload: self.own(data.payload),
             chunks: 1,
             places: (place, place),
             scattered: Box::default(),
@@ -850,6 +871,29 @@ mod tests {
         assert_eq!(&r.completes(&fragment(2, false, true, b"cd")).payload[..], b"abcd");
         r.0.give_back();
         assert_eq!(r.0.blocks(), 0);
+    }
+
+    /// The application has dropped the message before: the next one gets its memory.
+    #[test]
+    fn memory_of_messages_of_one_chunk_is_used_again() {
+        let mut r = Both::new();
+        let mut of = |tsn: u32, len: usize| {
+            let payload = vec![tsn as u8; len];
+            let piece = r.completes(&fragment(tsn, true, true, &payload));
+            assert_eq!(piece.payload, payload);
+            piece.payload
+        };
+        let place = of(1, 1400).as_ptr();
+        let kept = of(2, 1400);
+        assert_eq!(kept.as_ptr(), place);
+        let other = of(3, 1400);
+        assert_ne!(other.as_ptr(), place, "the application still has it");
+        assert_eq!(kept[..], [2; 1400]);
+        // At most a quarter is left over.
+        let place = other.as_ptr();
+        drop(other);
+        assert_eq!(of(4, 1200).as_ptr(), place);
+        assert_ne!(of(5, 1050).as_ptr(), place);
     }
 
     #[test]

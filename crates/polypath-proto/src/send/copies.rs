@@ -42,8 +42,6 @@ pub(crate) struct Copies {
     /// When chunks of urgent messages are overdue.
     due: BTreeSet<(Time, u32)>,
     budget: Budget,
-    /// Until when the data in flight is not searched again for chunks to reinject.
-    pub(crate) next_search: Time,
 }
 
 /// A transmission of a chunk that was acknowledged.
@@ -105,7 +103,6 @@ impl Copies {
             order: VecDeque::new(),
             due: BTreeSet::new(),
             budget,
-            next_search: Time::ZERO,
         }
     }
 
@@ -240,7 +237,7 @@ mod tests {
 
     /// Bytes that are granted at once, in copies of 1000.
     fn granted(copies: &mut Copies, now: Time) -> u32 {
-        let one = |n| copies.request(now, Tsn(n), PathId(0), 1000);
+        let mut one = |n| copies.request(now, Tsn(n), PathId(0), 1000);
         (0..10_000).map_while(|n| one(n).then_some(1000)).sum()
     }
 

@@ -288,7 +288,8 @@ impl Sending {
 
     /// Whether the next new chunk is to arrive as early as possible.
     pub(crate) fn is_urgent(&self) -> bool {
-        self.concurrent
+        self.queue.any_urgent()
+            && self.concurrent
             && self.flight.first_reserved().is_none()
             && self.queue.next_delivery().is_urgent()
     }

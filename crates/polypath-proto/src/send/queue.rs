@@ -73,6 +73,8 @@ pub(crate) struct SendQueue {
     scheduler: Box<dyn StreamScheduler>,
     /// How messages are sent whose stream has no other way.
     delivery: Delivery,
+    /// Whether any message was to arrive early so far: most associations have none.
+    any_urgent: bool,
     /// Whether fragments of messages on different streams may be interleaved.
     interleaves: bool,
     /// Without interleaving: the stream whose first message is partly sent and must be finished
@@ -98,6 +100,7 @@ impl SendQueue {
             streams: Vec::new(),
             scheduler,
             delivery: Delivery::Standard,
+            any_urgent: false,
             interleaves: false,
             begun: None,
             next: None,
@@ -147,6 +150,7 @@ impl SendQueue {
 
     fn enqueue(&mut self, queued: Queued) {
         let (id, number) = (queued.message.stream, queued.number);
+        self.any_urgent |= queued.message.delivery.is_some_and(Delivery::is_urgent);
         let stream = self.stream(id);
         let (first, value) = (stream.messages.is_empty(), stream.value);
         stream.messages.push_back(queued);
@@ -215,14 +219,23 @@ impl SendQueue {
     /// Sets how messages are sent from now on, those of a stream, or those of all streams without a
     /// choice of their own.
     pub(crate) fn set_delivery(&mut self, id: Option<StreamId>, delivery: Option<Delivery>) {
+        self.any_urgent |= delivery.is_some_and(Delivery::is_urgent);
         match id {
             Some(id) => self.stream(id).delivery = delivery,
             None => self.delivery = delivery.unwrap_or_default(),
         }
     }
 
+    /// Whether any message was to arrive early so far.
+    pub(crate) const fn any_urgent(&self) -> bool {
+        self.any_urgent
+    }
+
     /// How the next message is sent.
     pub(crate) fn next_delivery(&self) -> Delivery {
+        if !self.any_urgent {
+            return Delivery::Standard;
+        }
         let stream = self.next.and_then(|id| self.streams.get(usize::from(id.0)));
         let own = stream.and_then(|stream| {
             stream.messages.front().and_then(|queued| queued.message.delivery).or(stream.delivery)

@@ -102,8 +102,8 @@ fn wrong_keys_get_one_line() {
         (
             edited("size =", "bytes ="),
             "line 8: workload.bytes: no such key; allowed: kind, \
-          direction, size, messages, message_size, reply_size, interval, streams, unordered, lifetime, \
-           retransmissions, priorities, unreliable, start, striped, read_rate, reset_every, reset",
+          direction, size, messages, message_size, reply_size, interval, streams, unordered, delivery, \
+           lifetime, retransmissions, priorities, unreliable, start, striped, read_rate, reset_every, reset",
         ),
         (
             edited("[workload]", "[transport]\nrto_mni = \"1 s\"\n[workload]"),

@@ -35,15 +35,6 @@ fn rate(path: &PathView, srtt: f64) -> f64 {
     path.delivery_rate.unwrap_or_default().max(by_window).max(1.0)
 }
 
-/// Least seconds until a packet that is sent now is delivered, if others do not fill its queue;
-/// `None` if the round-trip time is unknown. SACKs that are delayed, or that return over a longer
-/// path, do not make it longer.
-pub(crate) fn soonest(path: &PathView) -> Option<f64> {
-    let shortest = path.rtt_range?.min.as_secs_f64();
-    let own = f64::from(path.in_flight) / rate(path, path.srtt?.as_secs_f64()) - shortest;
-    Some(shortest / 2.0 + own.max(0.0))
-}
-
 /// Expected seconds until a packet that is sent now is delivered; `None` if the round-trip time is
 /// unknown.
 pub(crate) fn delivery(path: &PathView) -> Option<f64> {

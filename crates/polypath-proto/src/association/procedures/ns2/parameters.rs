@@ -73,7 +73,6 @@ static COUNTERPARTS: &[(&str, Counterpart)] = &[
     ("redundant_copies", Ignored),
     ("copy_rate", Ignored),
     ("copy_share", Ignored),
-    ("reinjection", Only("false")),
     ("full_mesh", Only("false")),
 ];
 
