@@ -41,8 +41,9 @@ pub(crate) struct Reach {
     /// Local addresses to send from [default: chosen by the routes]
     #[arg(short, long, value_name = "LOCAL", value_delimiter = ',')]
     pub(crate) bind: Vec<IpAddr>,
-    /// Spare this interface or local address: it carries data only while no other works, apart from
-    /// the amount given; may be repeated
+    /// Use this interface or local address only while no other works
+    ///
+    /// It carries an amount, as in wwan0=500MB, in any case. May be repeated.
     #[arg(long, value_name = "INTERFACE[=SIZE]", value_parser = Metered::read)]
     pub(crate) metered: Vec<Metered>,
     /// Use addresses that this host gains, and survive the loss of those in use

@@ -78,19 +78,8 @@ pub(crate) fn times(
     let options = RunOptions { seed: Some(seed), ..RunOptions::default() };
     let outcome = scenario.run(&options).unwrap_or_else(|error| panic!("{error}"));
     let flow = &outcome.associations[0].forward;
-    if std::env::var_os("SHOW").is_some() {
-        for p in &outcome.associations[0].sender.paths {
-            eprintln!("{paths:?} {p:?}");
-        }
-        for c in &outcome.associations[0].changes {
-            eprintln!("{c:?}");
-        }
-    }
     let mut times = flow.delivery_times.expect("messages are timed");
     if flow.messages_delivered < 3000 {
-        if std::env::var_os("SHOW").is_some() {
-            eprintln!("{paths:?} only {} {times:?}", flow.messages_delivered);
-        }
         times.p99 = f64::INFINITY;
     }
     times

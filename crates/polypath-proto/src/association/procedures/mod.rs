@@ -101,7 +101,7 @@ pub(super) trait Side: Any + Debug + Send {
     fn on_packet(&mut self, _ack: &mut PendingSack, _path: PathId) {}
 
     /// Reads the TIMESTAMP chunk of a packet.
-    fn on_timestamp(&mut self, _ack: &mut PendingSack, chunk: &Timestamp) -> Stamps {
+    fn on_timestamp(&mut self, _now: Time, _ack: &mut PendingSack, chunk: &Timestamp) -> Stamps {
         chunk.into()
     }
 

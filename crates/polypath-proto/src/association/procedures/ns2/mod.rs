@@ -132,6 +132,8 @@ struct Side {
     /// The last echo of a timestamp; a SACK without an echo is read as if it had this one
     /// (fInTimestampEcho).
     echo: Option<u32>,
+    /// When a TIMESTAMP chunk of zeros arrived last.
+    last_nothing: Option<Time>,
     /// Max.Burst applies (eApplyMaxBurst), and the packets that count towards it.
     limited: bool,
     burst: u32,
@@ -159,11 +161,15 @@ impl super::Side for Side {
         ack.last_path = path;
     }
 
-    fn on_timestamp(&mut self, ack: &mut PendingSack, chunk: &Timestamp) -> Stamps {
+    /// A copy of a packet, which the network has made, arrives together with it, and is not
+    /// answered: ns-2's networks make none, and the answers would multiply for ever.
+    fn on_timestamp(&mut self, now: Time, ack: &mut PendingSack, chunk: &Timestamp) -> Stamps {
         let sent = (chunk.sent != 0).then_some(chunk.sent);
         ack.echo = ack.echo.or(sent);
         self.echo = chunk.echo.or(self.echo);
-        Stamps { sent, echo: self.echo, data: sent.is_none() && chunk.echo.is_none() }
+        let nothing = sent.is_none() && chunk.echo.is_none();
+        let data = nothing && self.last_nothing.replace(now) != Some(now);
+        Stamps { sent, echo: self.echo, data }
     }
 
     /// The module's packets have a timestamp while it sends data, unless a SACK is due
