@@ -28,10 +28,6 @@ METRICS: Mapping[str, str] = {
     "messages_delivered": "messages that were delivered",
     "messages_abandoned": "messages that the sender gave up and that were not delivered",
     "longest_gap": "longest time without newly delivered data, seconds; 0 if there was none",
-    "delivery_p50": "median of the times from the sending of a message to its delivery, seconds;"
-    " none with kind bulk",
-    "delivery_p99": "99th percentile of these times",
-    "delivery_max": "longest of these times",
     "blackouts": "times without newly delivered data of at least run.blackout",
     "blackout_time": "their sum, seconds",
     "packets_sent": "packets sent by the side that opened the association, all paths",
@@ -62,7 +58,6 @@ PATH_METRICS: Mapping[str, str] = {
     "fourth_timeouts": "the fourth in a row",
     "fifth_timeouts": "the fifth in a row",
 }
-_DELIVERY = ("delivery_p50", "delivery_p99", "delivery_max")
 _SENT = ("data_chunks_sent", "fast_retransmissions", "timeout_retransmissions")
 _TIMEOUTS = (
     "timeouts",
@@ -209,7 +204,6 @@ def _flow(flow: Mapping[str, Any], complete: bool) -> dict[str, Metric]:
         value = flow[name] if complete else None
         return math.nan if value is None else value
 
-    times = flow.get("delivery_times") or {}
     return {
         "time_from_start": time("time_from_start"),
         "time_from_first_data": time("time_from_first_data"),
@@ -219,7 +213,6 @@ def _flow(flow: Mapping[str, Any], complete: bool) -> dict[str, Metric]:
         "messages_delivered": flow["messages_delivered"],
         "messages_abandoned": flow["messages_abandoned"],
         "longest_gap": flow["longest_gap"]["length"] if flow["longest_gap"] else 0.0,
-        **{name: times.get(name.removeprefix("delivery_"), math.nan) for name in _DELIVERY},
         "blackouts": len(flow["blackouts"]),
         "blackout_time": math.fsum(blackout["length"] for blackout in flow["blackouts"]),
     }
@@ -227,7 +220,7 @@ def _flow(flow: Mapping[str, Any], complete: bool) -> dict[str, Metric]:
 
 def _over_all(rows: list[dict[str, Metric]]) -> dict[str, Metric]:
     """Metrics over several associations: the maximum of `longest`, the sum of all others."""
-    longest = ("time_from_start", "time_from_first_data", "longest_gap", *_DELIVERY)
+    longest = ("time_from_start", "time_from_first_data", "longest_gap")
     total: dict[str, Metric] = {}
     for metric in METRICS:
         values = [float(row[metric]) for row in rows if metric in row]

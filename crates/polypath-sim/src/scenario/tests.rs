@@ -117,7 +117,8 @@ fn wrong_keys_get_one_line() {
           initial_receive_buffer, send_buffer, initial_send_buffer, buffer_budget, \
           max_message_size, outbound_streams, inbound_streams, initial_ssthresh, initial_cwnd, cwnd_floor, path_mtu, \
           max_paths, authentication, authenticated_chunks, dynamic_addresses, unauthenticated_addresses, \
-          adaptation_layer, stream_reconfiguration, path_mtu_discovery, ecn, full_mesh, sender, receiver",
+          adaptation_layer, stream_reconfiguration, path_mtu_discovery, ecn, delivery, redundant_copies, copy_rate, \
+          copy_share, full_mesh, sender, receiver",
         ),
         (edited("schema = 1\n", ""), "schema: missing"),
         (edited("schema = 1", "schema = 2"), "line 2: schema: found 2; allowed: 1"),
