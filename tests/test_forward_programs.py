@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from netem import Net
-from support.program import CODE, binary, make_file, sha256, target
+from support.program import BUSY, CODE, binary, make_file, sha256, target, wait_until
 
 SECRET = ("--code-file", str(CODE))
 # Round-trip times of the paths in milliseconds, and their rate in Mbit/s.
@@ -70,7 +70,7 @@ class Paths:
         self.net.do("down p0")
         return time.monotonic()
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """The path works again, and is used."""
         self.net.do("up p0")
         time.sleep(2.5)
@@ -129,7 +129,7 @@ def test_a_cut_stops_no_program_for_long(processes, paths, tmp_path, clock):
     stood["ssh"] = longest(log, cut)
     # The longer path was not yet up when the host was stored.
     assert (tmp_path / "polypath" / "known_hosts").read_text().startswith("10.91.0.2,10.92.0.2 ")
-    paths.mend()
+    paths.restore()
 
     sent, copies = tmp_path / "sent", tmp_path / "copies"
     copies.mkdir()
@@ -159,7 +159,7 @@ def test_a_cut_stops_no_program_for_long(processes, paths, tmp_path, clock):
         stood[name] = longest(log, cut)
         assert sha256(copies / name) == sha256(tmp_path / name)
         (copies / name).unlink()
-        paths.mend()
+        paths.restore()
     late = paths.net.do("report")["late"]
     print({name: f"{1000 * seconds:.0f} ms" for name, seconds in stood.items()}, late)
     # rsync writes its file in blocks of 256 KiB.
@@ -185,6 +185,53 @@ def server(processes, hosts):
     processes.start(binary(), "serve", "--bind", ",".join(addresses), *SECRET, "--allow", "127.0.0.1:*",
                     inside=there(hosts)).said("waiting on")
     return [addresses[0], "--via", addresses[1]]
+
+
+@pytest.fixture
+def ssh(processes, hosts, server, tmp_path):
+    """sshd on host b; returns ssh's words on host a, without the host."""
+    words = start_sshd(processes, there(hosts), tmp_path)
+    proxy = " ".join([binary(), "forward", *server, *SECRET, "-W", "%h:%p"])
+    return [*words, "-o", f"ProxyCommand={proxy}"]
+
+
+@pytest.mark.needs("namespaces", "tc", "ethtool", "ssh", "ssh-keygen")
+def test_an_ssh_session_survives_a_cut(processes, hosts, ssh):
+    session = processes.start(*ssh, "root@127.0.0.1", "cat", inside=here(hosts), stdin=subprocess.PIPE)
+    def round_trip(number: int) -> float:
+        began = time.monotonic()
+        session.say(f"line {number}")
+        wait_until(lambda: f"line {number}\n" in session.out, 20, lambda: session.err, alive=session.popen)
+        return time.monotonic() - began
+    round_trip(0)
+    # Each path in turn, so that one of the cuts is that of the path in use.
+    for path in (1, 2):
+        hosts.a.ip("link", "set", f"va{path}", "down")
+        waits = [round_trip(10 * path + number) for number in range(5)]
+        assert max(waits) < BUSY, waits
+        hosts.a.ip("link", "set", f"va{path}", "up")
+        # The path has to be back before the other one is cut.
+        before = hosts.a.sent(f"va{path}")
+        wait_until(lambda path=path, before=before: hosts.b.sent(f"vb{path}") > 0
+                   and hosts.a.sent(f"va{path}") > before + 500, 30, "the path is not used again")
+    session.popen.stdin.close()
+    assert session.wait().code == 0, session.err
+
+
+@pytest.mark.needs("namespaces", "tc", "ethtool", "ssh", "ssh-keygen", "rsync")
+def test_rsync_over_ssh_survives_a_cut(processes, hosts, ssh, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number in range(20):
+        make_file(folder / f"file-{number}", 300_000, number)
+    copy = tmp_path / "copy"
+    running = processes.start("rsync", "-a", "-e", " ".join(f"'{word}'" for word in ssh), f"{folder}/",
+                              f"root@127.0.0.1:{copy}/", inside=here(hosts))
+    wait_until(lambda: hosts.a.sent("va1") > 1_000_000, 20, lambda: running.err, alive=running.popen)
+    hosts.a.ip("link", "set", "va1", "down")
+    assert running.wait(60).code == 0, running.err
+    assert [sha256(copy / path.name) for path in sorted(folder.iterdir())] == [
+        sha256(path) for path in sorted(folder.iterdir())]
 
 
 # Bytes of user data in a frame of 1514 bytes: less headers of IPv4, UDP, DTLS, SCTP and I-DATA.

@@ -44,9 +44,8 @@ impl Association {
         if self.receiving.ack.deadline().is_some_and(|t| t <= now) {
             self.receiving.ack.demand();
             if let Some(side) = &mut self.side {
-                side.on_sack_timeout();
+                side.on_sack_timeout(&self.sending, &mut self.receiving.ack);
             }
-            self.model.procedures.on_sack_timeout(&self.sending, &mut self.receiving.ack);
         }
         if matches!(self.sending.probe, WindowProbe::At(at) if at <= now) {
             self.sending.probe = WindowProbe::Allowed;

@@ -128,7 +128,7 @@ impl Path {
     }
 
     /// The transmissions here from the oldest on, void entries included.
-    pub(crate) fn sent_here(&self) -> impl DoubleEndedIterator<Item = &SentHere> {
+    pub(crate) fn sent_here(&self) -> impl Iterator<Item = &SentHere> {
         self.sent_here.iter()
     }
 

@@ -112,7 +112,7 @@ pub(super) trait Side: Any + Debug + Send {
     }
 
     /// The timer for a delayed SACK has expired.
-    fn on_sack_timeout(&mut self) {}
+    fn on_sack_timeout(&mut self, _sending: &Sending, _ack: &mut PendingSack) {}
 
     /// The application has passed a message.
     fn on_message(&mut self) {}
@@ -149,9 +149,6 @@ pub(super) trait SenderProcedures: Debug + Sync {
     fn updates_window(&self, announced: u32, chunk: u32) -> bool;
 
     // Events.
-
-    /// The timer for a delayed SACK has expired.
-    fn on_sack_timeout(&self, sending: &Sending, ack: &mut PendingSack);
 
     /// Processes the acknowledgements of a SACK that is not late, or, without one, of a SHUTDOWN.
     /// `packets` is the number of packets with DATA that the SACK answers, if it reports that.

@@ -8,8 +8,6 @@ use crate::path::PathState;
 use crate::paths::Paths;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::scheduler::Turn;
-use crate::receive::PendingSack;
-use crate::send::Sending;
 use crate::time::Time;
 use crate::wire::{PacketWriter, Sack};
 
@@ -52,8 +50,6 @@ impl SenderProcedures for Rfc9260 {
     fn updates_window(&self, _: u32, _: u32) -> bool {
         true
     }
-
-    fn on_sack_timeout(&self, _: &Sending, _: &mut PendingSack) {}
 
     fn acknowledge(
         &self,

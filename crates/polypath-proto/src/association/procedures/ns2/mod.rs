@@ -180,8 +180,11 @@ impl super::Side for Side {
         if sends_data && !answers { now.max(1) } else { 0 }
     }
 
-    fn on_sack_timeout(&mut self) {
+    fn on_sack_timeout(&mut self, sending: &Sending, ack: &mut PendingSack) {
         self.sack_by_timer = true;
+        if sending.is_concurrent() {
+            ack.clear_count();
+        }
     }
 
     fn on_message(&mut self) {
@@ -312,12 +315,6 @@ impl SenderProcedures for Ns2 {
     fn updates_window(&self, announced: u32, chunk: u32) -> bool {
         // Only if the peer cannot send without it.
         announced < chunk
-    }
-
-    fn on_sack_timeout(&self, sending: &Sending, ack: &mut PendingSack) {
-        if sending.is_concurrent() {
-            ack.clear_count();
-        }
     }
 
     fn acknowledge(
