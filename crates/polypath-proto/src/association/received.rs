@@ -224,7 +224,7 @@ impl Association {
             return;
         }
         let stamps = match &mut self.side {
-            Some(side) => side.on_timestamp(self.now, &mut self.receiving.ack, chunk),
+            Some(side) => side.on_timestamp(&mut self.receiving.ack, chunk),
             None => chunk.into(),
         };
         seen.stamps = Some(stamps);

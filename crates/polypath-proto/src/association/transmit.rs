@@ -344,7 +344,7 @@ impl Association {
                 let echo = self.receiving.ack.echo.filter(|_| with_sack);
                 let sent = SentTime::stamp_of(self.handshake.local_tag.0, now);
                 let (ack, sack) = (&self.receiving.ack, *kind == Kind::Sack);
-                let sent = match &self.side {
+                let sent = match &mut self.side {
                     Some(side) => side.stamp(&self.sending, ack, sack, sent),
                     None => sent,
                 };

@@ -101,13 +101,13 @@ pub(super) trait Side: Any + Debug + Send {
     fn on_packet(&mut self, _ack: &mut PendingSack, _path: PathId) {}
 
     /// Reads the TIMESTAMP chunk of a packet.
-    fn on_timestamp(&mut self, _now: Time, _ack: &mut PendingSack, chunk: &Timestamp) -> Stamps {
+    fn on_timestamp(&mut self, _ack: &mut PendingSack, chunk: &Timestamp) -> Stamps {
         chunk.into()
     }
 
     /// The time of sending that the TIMESTAMP chunk of the next packet reports; `now` is its
     /// encoding of the current time. `sack` if the packet is sent for its SACK.
-    fn stamp(&self, _sending: &Sending, _ack: &PendingSack, _sack: bool, now: u32) -> u32 {
+    fn stamp(&mut self, _sending: &Sending, _ack: &PendingSack, _sack: bool, now: u32) -> u32 {
         now
     }
 

@@ -115,6 +115,42 @@ enum Retransmit {
     Window,
 }
 
+/// How many more packets with timestamps of zero this host answers.
+///
+/// Two hosts with nothing to say answer each other for ever, at the rate of the links, and where
+/// the network makes copies of packets, which ns-2's networks do not, the copies are answered too.
+/// The number keeps both from filling the network: it is more than ns-2's hosts exchange in the
+/// longest pause between two timeouts of the papers' scenarios.
+#[derive(Debug)]
+struct Answers(u32);
+
+impl Answers {
+    const MOST: u32 = 4096;
+    /// What a packet with a timestamp adds: it comes with data.
+    const EACH: u32 = 8;
+
+    /// A packet with a timestamp has been sent or has arrived.
+    const fn add(&mut self) {
+        self.0 += Self::EACH;
+        if self.0 > Self::MOST {
+            self.0 = Self::MOST;
+        }
+    }
+
+    /// Whether a packet is answered.
+    const fn take(&mut self) -> bool {
+        let answers = self.0 > 0;
+        self.0 = self.0.saturating_sub(1);
+        answers
+    }
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self(Self::MOST)
+    }
+}
+
 /// What these procedures remember of the association.
 #[derive(Debug, Default)]
 struct Side {
@@ -132,8 +168,7 @@ struct Side {
     /// The last echo of a timestamp; a SACK without an echo is read as if it had this one
     /// (fInTimestampEcho).
     echo: Option<u32>,
-    /// When a TIMESTAMP chunk of zeros arrived last.
-    last_nothing: Option<Time>,
+    answers: Answers,
     /// Max.Burst applies (eApplyMaxBurst), and the packets that count towards it.
     limited: bool,
     burst: u32,
@@ -161,23 +196,28 @@ impl super::Side for Side {
         ack.last_path = path;
     }
 
-    /// A copy of a packet, which the network has made, arrives together with it, and is not
-    /// answered: ns-2's networks make none, and the answers would multiply for ever.
-    fn on_timestamp(&mut self, now: Time, ack: &mut PendingSack, chunk: &Timestamp) -> Stamps {
+    /// A packet whose timestamps are zero counts as one with data.
+    fn on_timestamp(&mut self, ack: &mut PendingSack, chunk: &Timestamp) -> Stamps {
         let sent = (chunk.sent != 0).then_some(chunk.sent);
         ack.echo = ack.echo.or(sent);
         self.echo = chunk.echo.or(self.echo);
-        let nothing = sent.is_none() && chunk.echo.is_none();
-        let data = nothing && self.last_nothing.replace(now) != Some(now);
+        if sent.is_some() {
+            self.answers.add();
+        }
+        let data = sent.is_none() && chunk.echo.is_none() && self.answers.take();
         Stamps { sent, echo: self.echo, data }
     }
 
     /// The module's packets have a timestamp while it sends data, unless a SACK is due
     /// (BundleControlChunks); otherwise the field is zero.
-    fn stamp(&self, sending: &Sending, ack: &PendingSack, sack: bool, now: u32) -> u32 {
+    fn stamp(&mut self, sending: &Sending, ack: &PendingSack, sack: bool, now: u32) -> u32 {
         let answers = ack.is_due() && !self.sack_by_timer;
         let sends_data = !sack || sending.flight.has_lost();
-        if sends_data && !answers { now.max(1) } else { 0 }
+        if sends_data && !answers {
+            self.answers.add();
+            return now.max(1);
+        }
+        0
     }
 
     fn on_sack_timeout(&mut self, sending: &Sending, ack: &mut PendingSack) {
