@@ -99,7 +99,7 @@ def test_the_receivers_answer_comes_over_the_path_that_is_left(tmp_path, process
 
 @pytest.mark.needs("namespaces", "tc", "ethtool")
 def test_a_metered_interface_is_used_only_when_no_other_works(tmp_path, processes, hosts):
-    sent = make_file(tmp_path / "file", 6_000_000)
+    sent = make_file(tmp_path / "file", 12_000_000)
     to = [hosts.address("b", path) for path in (1, 2)]
     receiver = processes.polypath("recv", "--bind", ",".join(to), "-o", tmp_path / "arrived", "--json",
                                   inside=hosts.b.inside).said("waiting on")
@@ -107,8 +107,10 @@ def test_a_metered_interface_is_used_only_when_no_other_works(tmp_path, processe
     sender = processes.polypath("send", tmp_path / "file", to[0], "--via", to[1], "--metered", "va2", "--json",
                                 inside=hosts.a.inside)
     wait_until(lambda: hosts.a.sent("va1") > 2_000_000, 20, lambda: f"no data: {sender.err}")
-    # The handshake and HEARTBEATs.
-    assert hosts.a.sent("va2") - before < 50_000
+    # The handshake, HEARTBEATs, and what is sent again while a busy machine keeps the other path waiting; without
+    # the option both paths carry the same.
+    metered, other = hosts.a.sent("va2") - before, hosts.a.sent("va1")
+    assert metered < other / 5, (metered, other)
     hosts.swallow("a", 1)
     summary = sender.wait(20).json
     assert receiver.wait().json["sha256"] == summary["sha256"] == sent
