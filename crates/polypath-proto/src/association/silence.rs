@@ -4,6 +4,7 @@
 use super::Sender;
 use crate::ids::PathId;
 use crate::path::{Path, PathState};
+use crate::policy::failover::Patience;
 use crate::policy::retransmission::LossCause;
 use crate::send::{Fate, SackReport};
 use crate::time::Time;
@@ -11,8 +12,24 @@ use crate::time::Time;
 /// Most chunks among which the second packet in flight is searched for.
 const MOST_SEARCHED: usize = 64;
 
+/// Data in flight whose SACK is due.
+struct Awaited {
+    /// When the second packet was sent, or the first if there is no other.
+    since: Time,
+    /// There is no other.
+    single: bool,
+}
+
+/// When a path will have been silent for too long, and why.
+struct Silent {
+    at: Time,
+    patience: Patience,
+    /// A single packet is in flight.
+    single: bool,
+}
+
 impl Sender<'_> {
-    /// A SACK that arrived over `over`, or without one a SHUTDOWN, has acknowledged data: judges
+    /// A SACK, or without one a SHUTDOWN, has acknowledged data: judges
     /// the silence of each path anew.
     pub(super) fn note_answers(&mut self, now: Time, report: &SackReport) {
         if !self.paths.watches_silence {
@@ -43,13 +60,21 @@ impl Sender<'_> {
 
     /// Sets the instant at which the path is silent for too long, unless it answers before.
     pub(super) fn watch(&mut self, now: Time, path: PathId) {
-        self.paths[path].silence.deadline = self.silent_at(path).map(|at| at.max(now));
+        let silence = self.silent_at(path);
+        let own = &mut self.paths[path].silence;
+        own.deadline = silence.as_ref().map(|s| s.at.max(now));
+        own.single = silence.is_some_and(|s| s.single);
     }
 
     /// A chunk has been sent on a path.
     pub(super) fn watch_sent(&mut self, now: Time, path: PathId) {
         let silence = &self.paths[path].silence;
-        if self.paths.watches_silence && silence.deadline.is_none() && !silence.waits {
+        if !self.paths.watches_silence || silence.waits {
+            return;
+        }
+        if silence.single {
+            self.watch(now, path);
+        } else if silence.deadline.is_none() {
             self.watch(now, path);
             for other in self.paths.ids() {
                 self.hasten_probe(now, other);
@@ -57,49 +82,49 @@ impl Sender<'_> {
         }
     }
 
-    /// When the path will have been silent for too long.
-    fn silent_at(&mut self, path: PathId) -> Option<Time> {
+    /// When the path will have been silent for too long, and what is too long.
+    fn silent_at(&self, path: PathId) -> Option<Silent> {
         let p = &self.paths[path];
         // While the peer's window is closed, SACKs acknowledge nothing new.
         if p.state() != PathState::Active || p.chunks_in_flight() == 0 || self.sending.is_shut() {
             return None;
         }
-        let patience = self.paths.failover.patience(&p.view())?;
-        let old = self.awaited_since(p)? + patience.age;
-        Some(p.silence.quiet_since().map_or(old, |quiet| old.max(quiet + patience.quiet)))
+        let awaited = self.awaited(p)?;
+        let patience = self.paths.failover.patience(&p.view())?.with(awaited.single);
+        let old = awaited.since + patience.age;
+        let at = p.silence.quiet_since().map_or(old, |quiet| old.max(quiet + patience.quiet));
+        Some(Silent { at, patience, single: awaited.single })
     }
 
-    /// When the second packet in flight on a path was sent, or the first if there is no other.
+    /// The data in flight on a path that has waited longest for its SACK.
     ///
     /// RFC 9260 6.2: "an acknowledgement SHOULD be generated for at least every second packet", so
     /// that the last packet of a flight may be acknowledged only after the first one of the next.
-    fn awaited_since(&self, p: &Path) -> Option<Time> {
-        let in_flight = p.sent_here().take(MOST_SEARCHED).filter_map(|sent| {
+    fn awaited(&self, p: &Path) -> Option<Awaited> {
+        let mut in_flight = p.sent_here().take(MOST_SEARCHED).filter_map(|sent| {
             let chunk = self.sending.flight.get(sent.tsn)?;
             let there = chunk.fate == Fate::InFlight && chunk.path == p.id();
             (there && chunk.transmissions == sent.transmissions).then_some(chunk)
         });
-        let (mut bytes, mut first) = (0, None);
-        for chunk in in_flight {
+        let first = in_flight.next()?;
+        let mut bytes = first.size();
+        // What left together is one packet, up to its size.
+        let second = in_flight.find(|chunk| {
             bytes += chunk.size();
-            if bytes > p.max_chunk() {
-                return Some(chunk.sent);
-            }
-            first.get_or_insert(chunk.sent);
-        }
-        first
+            chunk.sent != first.sent || bytes > p.max_chunk()
+        });
+        Some(Awaited { since: second.unwrap_or(first).sent, single: second.is_none() })
     }
 
     /// The silence of a path is to be judged.
     pub(super) fn handle_silence(&mut self, now: Time, path: PathId) {
         self.update_t3(now, path);
         match self.silent_at(path) {
-            Some(at) if at <= now => {
-                let patience = self.paths.failover.patience(&self.paths[path].view());
+            Some(Silent { at, patience, .. }) if at <= now => {
                 if !self.paths.another_is_active(path) {
                     // Judged again when the others have had time to answer.
-                    self.paths[path].silence.deadline = patience.map(|p| now + p.age);
-                } else if patience.is_some_and(|p| self.another_answers(now, path, at - p.quiet)) {
+                    self.paths[path].silence.deadline = Some(now + patience.age);
+                } else if self.another_answers(now, path, at - patience.quiet) {
                     self.suspect(now, path);
                 } else {
                     let silence = &mut self.paths[path].silence;
@@ -107,7 +132,7 @@ impl Sender<'_> {
                     self.probe_late(path);
                 }
             }
-            at => self.paths[path].silence.deadline = at,
+            _ => self.watch(now, path),
         }
     }
 
@@ -133,7 +158,7 @@ impl Sender<'_> {
             let heard = p.silence.last_answer.is_some_and(|heard| heard >= since);
             let due = || {
                 let patience = self.paths.failover.patience(&p.view())?;
-                Some(self.awaited_since(p)? + (patience.age - patience.quiet))
+                Some(self.awaited(p)?.since + (patience.age - patience.quiet))
             };
             heard || p.chunks_in_flight() == 0 || due().is_none_or(|due| due > now)
         })

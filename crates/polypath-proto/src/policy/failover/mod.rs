@@ -97,6 +97,16 @@ pub struct Patience {
     pub age: Duration,
     /// Since anything sent on it was last acknowledged.
     pub quiet: Duration,
+    /// What a single packet in flight adds to both: the peer may delay its SACK.
+    pub single: Duration,
+}
+
+impl Patience {
+    /// With a single packet in flight, or with several.
+    pub(crate) fn with(self, single: bool) -> Self {
+        let more = if single { self.single } else { Duration::ZERO };
+        Self { age: self.age + more, quiet: self.quiet + more, ..self }
+    }
 }
 
 /// Decides when a path fails and when it is active again. Does not handle unconfirmed paths (RFC

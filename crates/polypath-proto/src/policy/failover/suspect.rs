@@ -175,9 +175,7 @@ impl FailoverPolicy for Suspect {
         let margin = (shortest / 2).max((4 * path.jitter).min(rtt)).max(self.least);
         let spurious = self.paths.get(path.id).map_or(0, |record| record.spurious);
         let margin = margin + rtt.max(self.least) * spurious / 2;
-        let delayed =
-            if path.in_flight <= path.max_chunk { self.ack_delay } else { Duration::ZERO };
-        Some(Patience { age: rtt + margin + delayed, quiet: margin + delayed })
+        Some(Patience { age: rtt + margin, quiet: margin, single: self.ack_delay })
     }
 
     fn probe_interval(&self, path: &PathView) -> Option<Duration> {
