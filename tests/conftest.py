@@ -4,8 +4,8 @@ A test that needs features of the machine lists them in `@pytest.mark.needs(...)
 machines without them; with CI=true a skip is a failure.
 
 A test that compares clock times is marked `clock`. `make test-clock` runs these alone: those also marked
-`long`, which mostly wait for timeouts, one after the other, and the others one after the other beside
-them. One that fails while the machine was late is repeated; the last attempt allows for the measured
+`long`, which mostly wait for timeouts, one after the other, and at the same time the others one after the
+other. One that fails while the machine was late is repeated; the last attempt allows for the measured
 lateness.
 """
 

@@ -117,10 +117,9 @@ enum Retransmit {
 
 /// How many more packets with timestamps of zero this host answers.
 ///
-/// Two hosts with nothing to say answer each other for ever, at the rate of the links, and where
-/// the network makes copies of packets, which ns-2's networks do not, the copies are answered too.
-/// The number keeps both from filling the network: it is more than ns-2's hosts exchange in the
-/// longest pause between two timeouts of the papers' scenarios.
+/// Two hosts without data answer each other for ever, at the rate of the links, and where the
+/// network makes copies of packets, which ns-2's networks do not, the copies are answered too.
+/// The number keeps both from filling the network. No transfer of the papers' grids reaches it.
 #[derive(Debug)]
 struct Answers(u32);
 
