@@ -114,8 +114,8 @@ fn keystrokes_leave_a_silent_path_before_the_sack_delay() {
         left = left
             .or((net.states(0)[used as usize] != ACTIVE).then(|| net.now.since(start).as_millis()));
     }
-    // The second packet after the cut is sent 8 ms after it. A SACK takes up to 28 ms, which varies,
-    // so that as long again is waited for it; then 8 ms until this test looks.
+    // The second packet after the cut is sent 8 ms after it. A SACK takes up to 28 ms, which
+    // varies, so that as long again is waited for it; then 8 ms until this test looks.
     assert!(left.is_some_and(|left| left <= 80), "{left:?}");
 }
 
