@@ -29,6 +29,7 @@ from polypath.packets import (
     INIT_ACK,
     SACK,
 )
+from polypath.parameters import NS2_VARIABLES
 
 #: Bytes of a SACK without blocks (IP included), of a block, and of a timestamp chunk.
 _BARE_SACK, _BLOCK, _TIMESTAMP = 48, 4, 12
@@ -85,8 +86,10 @@ class Trace:
 
 @dataclass
 class _Receiver:
-    """The TSNs that have reached the receiver."""
+    """The TSNs that the receiver has stored."""
 
+    #: Chunks out of order that the receive buffer has room for.
+    room: int
     cumulative: int = 0
     above: set[int] = field(default_factory=set)
     duplicates: set[int] = field(default_factory=set)
@@ -97,6 +100,9 @@ class _Receiver:
         if tsn in self.first:
             self.repeated += 1
             self.duplicates.add(tsn)
+            return
+        if len(self.above) >= self.room:
+            # The module drops a chunk that its receive buffer has no room for, and sends a SACK.
             return
         self.first[tsn] = at
         self.above.add(tsn)
@@ -135,7 +141,9 @@ class Reader:
         last = {path.forward[-1].ends: 0 for path in setup.paths}
         last |= {path.back[-1].ends: 1 for path in setup.paths}
         self._last = last
-        self._receiver = _Receiver()
+        # The module charges a chunk with its header.
+        window = setup.receiver[NS2_VARIABLES["receive_buffer"]]
+        self._receiver = _Receiver(int(window // setup.receiver["dataChunkSize_"]))
         self._total = len(setup.messages)
         self._packets: dict[str, int] = {}
         self._at_link: dict[tuple[int, int], int] = {}
