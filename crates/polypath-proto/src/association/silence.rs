@@ -20,17 +20,9 @@ struct Awaited {
     single: bool,
 }
 
-/// When a path will have been silent for too long, and why.
-struct Silent {
-    at: Time,
-    patience: Patience,
-    /// A single packet is in flight.
-    single: bool,
-}
-
 impl Sender<'_> {
-    /// A SACK, or without one a SHUTDOWN, has acknowledged data: judges
-    /// the silence of each path anew.
+    /// A SACK, or without one a SHUTDOWN, has acknowledged data: judges the silence of each path
+    /// anew.
     pub(super) fn note_answers(&mut self, now: Time, report: &SackReport) {
         if !self.paths.watches_silence {
             return;
@@ -60,21 +52,13 @@ impl Sender<'_> {
 
     /// Sets the instant at which the path is silent for too long, unless it answers before.
     pub(super) fn watch(&mut self, now: Time, path: PathId) {
-        let silence = self.silent_at(path);
-        let own = &mut self.paths[path].silence;
-        own.deadline = silence.as_ref().map(|s| s.at.max(now));
-        own.single = silence.is_some_and(|s| s.single);
+        self.paths[path].silence.deadline = self.silent_at(path).map(|(at, _)| at.max(now));
     }
 
     /// A chunk has been sent on a path.
     pub(super) fn watch_sent(&mut self, now: Time, path: PathId) {
         let silence = &self.paths[path].silence;
-        if !self.paths.watches_silence || silence.waits {
-            return;
-        }
-        if silence.single {
-            self.watch(now, path);
-        } else if silence.deadline.is_none() {
+        if self.paths.watches_silence && silence.deadline.is_none() && !silence.waits {
             self.watch(now, path);
             for other in self.paths.ids() {
                 self.hasten_probe(now, other);
@@ -83,7 +67,7 @@ impl Sender<'_> {
     }
 
     /// When the path will have been silent for too long, and what is too long.
-    fn silent_at(&self, path: PathId) -> Option<Silent> {
+    fn silent_at(&self, path: PathId) -> Option<(Time, Patience)> {
         let p = &self.paths[path];
         // While the peer's window is closed, SACKs acknowledge nothing new.
         if p.state() != PathState::Active || p.chunks_in_flight() == 0 || self.sending.is_shut() {
@@ -93,7 +77,7 @@ impl Sender<'_> {
         let patience = self.paths.failover.patience(&p.view())?.with(awaited.single);
         let old = awaited.since + patience.age;
         let at = p.silence.quiet_since().map_or(old, |quiet| old.max(quiet + patience.quiet));
-        Some(Silent { at, patience, single: awaited.single })
+        Some((at, patience))
     }
 
     /// The data in flight on a path that has waited longest for its SACK.
@@ -120,7 +104,7 @@ impl Sender<'_> {
     pub(super) fn handle_silence(&mut self, now: Time, path: PathId) {
         self.update_t3(now, path);
         match self.silent_at(path) {
-            Some(Silent { at, patience, .. }) if at <= now => {
+            Some((at, patience)) if at <= now => {
                 if !self.paths.another_is_active(path) {
                     // Judged again when the others have had time to answer.
                     self.paths[path].silence.deadline = Some(now + patience.age);

@@ -9,8 +9,6 @@ use crate::time::Time;
 pub(crate) struct Silence {
     /// When the path's silence is to be judged.
     pub(crate) deadline: Option<Time>,
-    /// The deadline allows for a delayed SACK, because a single packet was in flight.
-    pub(crate) single: bool,
     /// When data or a HEARTBEAT sent on the path was last acknowledged.
     pub(crate) last_answer: Option<Time>,
     /// Time between the last acknowledgement and the transmission of the newest chunk in it.
