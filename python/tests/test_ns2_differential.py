@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from polypath.ns2.random_scripts import judge_many, summary
+from polypath.ns2.random_scripts import judge, judge_many, summary
 from polypath.ns2.scripts import CONCURRENT
 from polypath.packets import HEARTBEAT
 from polypath.papers.natarajan2009.settings import VARIANTS, Failure
@@ -80,6 +80,20 @@ def test_every_combination_on_two_paths_agrees_packet_by_packet(combination: str
 @pytest.mark.parametrize("combination", [*COMBINATIONS, *CONCURRENT])
 def test_any_links_queues_windows_and_outages_agree_packet_by_packet(combination: str) -> None:
     agree(combination, 3, int(os.environ.get("POLYPATH_SCRIPTS", "6")), wide=True)
+
+
+@pytest.mark.usefixtures("ns")
+def test_ns2_drops_what_a_full_receive_buffer_waits_for() -> None:
+    found = judge(70, combination="alternate+ts", paths=3, wide=True)
+    assert found.accepted == "full-buffer", found.text
+
+
+@pytest.mark.usefixtures("ns")
+@pytest.mark.parametrize("seed", [112, 177])
+def test_ties_of_potentially_failed_paths_are_drawn_as_in_ns2(seed: int) -> None:
+    """Two of three paths have failed at the same instant."""
+    found = judge(seed, combination="cmt-pf-ssthresh", paths=3, wide=True)
+    assert found.agrees, found.text
 
 
 @pytest.mark.usefixtures("ns")

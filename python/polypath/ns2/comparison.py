@@ -9,6 +9,9 @@ from polypath.scenario import Scenario
 
 #: Seconds by which times may differ: ns-2 writes microseconds, and its clock is a double.
 TOLERANCE = 5e-6
+#: Share of the time by which times may differ as well. polypath's round-trip times are whole
+#: nanoseconds, so that an RTO is up to 50 ns too short, and each timeout doubles that.
+_DRIFT = 1e-7
 #: Packets shown before and after the first that differs.
 _BEFORE, _AFTER = 8, 5
 _WIDTH = 56
@@ -118,11 +121,12 @@ def differ(ours: Hop, theirs: Hop) -> str:
     """Describes how two packets differ; empty if they do not."""
     if ours.content != theirs.content:
         return "another packet"
-    if abs(ours.time - theirs.time) > TOLERANCE:
+    allowed = TOLERANCE + _DRIFT * theirs.time
+    if abs(ours.time - theirs.time) > allowed:
         return f"another time ({(ours.time - theirs.time) * 1e6:+.0f} us)"
     settled = "sent" not in (ours.fate, theirs.fate)
     if settled and ours.fate != theirs.fate:
         return "another fate"
-    if abs(ours.arrival - theirs.arrival) > TOLERANCE:
+    if abs(ours.arrival - theirs.arrival) > allowed:
         return "another arrival"
     return ""

@@ -13,6 +13,7 @@ from polypath.ns2.comparison import Comparison
 from polypath.ns2.mapping import Setup
 from polypath.ns2.view import Content
 from polypath.packets import DATA, HEARTBEAT, SACK
+from polypath.parameters import NS2_VARIABLES
 
 #: Seconds within which two events are simultaneous: ns-2's traces have a resolution of 1 us.
 _INSTANT = 2e-6
@@ -168,6 +169,20 @@ def _queue_tie(plan: Setup, comparison: Comparison) -> bool:
     )
 
 
+def _full_buffer(plan: Setup, comparison: Comparison) -> bool:
+    """The chunk that is missing arrives at a full receive buffer: the module drops it."""
+    found = comparison.difference
+    assert found is not None
+    if found.ours is None or found.theirs is None:
+        return False
+    ours, theirs = found.ours.content, found.theirs.content
+    if any(one.kinds[-1:] != (SACK,) or one.direction != 1 for one in (ours, theirs)):
+        return False
+    room = plan.receiver[NS2_VARIABLES["receive_buffer"]] // plan.receiver["dataChunkSize_"]
+    stored = sum(last - first + 1 for first, last in theirs.gaps)
+    return stored >= room and (ours.cumulative or 0) > (theirs.cumulative or 0)
+
+
 def _covers(sack: Content, tsn: int) -> bool:
     cumulative = sack.cumulative or 0
     return tsn <= cumulative or any(first <= tsn <= last for first, last in sack.gaps)
@@ -208,6 +223,12 @@ CLASSES = (
         why="a packet is offered to a full queue in the instant in which another leaves it; which "
         "of the two is first is the order of two event queues",
         holds=_queue_tie,
+    ),
+    Accepted(
+        name="full-buffer",
+        why="the module drops what a full receive buffer waits for, and the transfer never ends; "
+        "RFC 9260 6.2 has the highest TSN dropped instead",
+        holds=_full_buffer,
     ),
 )
 

@@ -28,6 +28,11 @@ def wide_path(dice: random.Random) -> Path:
     return path
 
 
+def _opening(network: list[Path]) -> int:
+    """Milliseconds until every path is confirmed: three round trips, with edges of 10 ms."""
+    return max(6 * (int(path["delay"].split()[0]) // 1000 + 20) for path in network)
+
+
 def _between(dice: random.Random, least: int, most: int) -> int:
     """A number whose logarithm is uniform."""
     return int(math.exp(dice.uniform(math.log(least), math.log(most))))
@@ -55,7 +60,8 @@ def with_outage(dice: random.Random, network: list[Path]) -> list[Fault]:
     """In every third script one path is cut for a while, between two routers.
 
     It loses nothing else: ns-2 does not count packets that are offered to a link that is down, and
-    the numbers of later losses would differ.
+    the numbers of later losses would differ. For the same reason the outage begins after the
+    handshake and the HEARTBEATs that confirm the paths.
     """
     if dice.random() >= 1 / 3:
         return []
@@ -64,7 +70,7 @@ def with_outage(dice: random.Random, network: list[Path]) -> list[Fault]:
     network[number].pop("forward", None)
     network[number].pop("back", None)
     path = f"path{number}"
-    begin = dice.randint(200, 6_000) + dice.randint(1, 997) / 1000
+    begin = _opening(network) + dice.randint(200, 6_000) + dice.randint(1, 997) / 1000
     length = dice.randint(100, 9_000) + dice.randint(1, 997) / 1000
     return [
         {"at": f"{begin:.3f} ms", "path": path, "kind": "down"},

@@ -49,6 +49,8 @@ pub(super) struct Notes {
     by_sack: bool,
     /// The current event has reactivated a failed path.
     back: bool,
+    /// The current event has looked at the potentially failed paths for its new data.
+    asked: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -226,6 +228,7 @@ impl Sender<'_> {
         while let Some((tsn, chunk, cause)) = self.sending.flight.lost_from(from) {
             let lost = chunk.as_lost(tsn, cause);
             from = tsn.next();
+            self.ns2_cmt_ask_failed();
             let path = self.path_for_lost(&lost);
             let p = &self.paths[path];
             if p.send_credit || p.has_room() {
@@ -235,6 +238,16 @@ impl Sender<'_> {
         }
         self.ns2_cmt_end_retransmissions();
         None
+    }
+
+    /// Before each choice the module looks for a potentially failed path to take back, which exists
+    /// only if all are. It draws for ties until it finds another path (SelectFromPFDests), and what
+    /// it has drawn counts for the ties that follow.
+    fn ns2_cmt_ask_failed(&mut self) {
+        if self.paths.any_is_active() {
+            let view = self.paths.view();
+            let _ = self.paths.failover.without_active_path(view, self.rng);
+        }
     }
 
     fn ns2_cmt_end_retransmissions(&mut self) {
@@ -327,6 +340,7 @@ impl Sender<'_> {
         self.ns2_cmt_end_retransmissions();
         self.side.own().cmt.by_sack = false;
         self.side.own().cmt.back = false;
+        self.side.own().cmt.asked = false;
         for notes in &mut self.side.own().cmt.paths {
             notes.burst = 0;
         }
@@ -352,6 +366,10 @@ impl Sender<'_> {
             let announced = self.sending.announced;
             self.ns2_cmt_set_window(announced);
             self.side.own().allow_new_data();
+        }
+        let own = self.side.own();
+        if own.new_data && own.answering && !std::mem::replace(&mut own.cmt.asked, true) {
+            self.ns2_cmt_ask_failed();
         }
     }
 }
