@@ -3,8 +3,7 @@
 A test that needs features of the machine lists them in `@pytest.mark.needs(...)`. It is skipped on
 machines without them; with CI=true a skip is a failure.
 
-A test that compares clock times is marked `clock`. `make test-clock` runs these alone: those also marked
-`long`, which mostly wait for timeouts, one after the other, and at the same time the others one after the
+A test that compares clock times is marked `clock`. `make test-clock` runs these alone, one after the
 other. One that fails while the machine was late is repeated; the last attempt allows for the measured
 lateness.
 """
@@ -56,8 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     for item in items:
         if item.get_closest_marker("clock"):
-            waits = item.get_closest_marker("long")
-            item.add_marker(pytest.mark.xdist_group("clock-waits" if waits else "clock"))
+            item.add_marker(pytest.mark.xdist_group("clock"))
 
 
 class Clock:
