@@ -66,13 +66,16 @@ impl CmtPotentiallyFailed {
     }
 }
 
-/// The potentially failed path with the fewest consecutive timeouts; among equals the one that
+/// The failed path with the fewest consecutive timeouts; among equals the one that
 /// failed latest, so that worked most recently; among those that failed at the same instant a
 /// random one.
-fn least_failed(paths: PathsView<'_>, rng: &mut Rng) -> Option<PathId> {
+pub(crate) fn least_failed(
+    failed: impl Iterator<Item = PathView>,
+    rng: &mut Rng,
+) -> Option<PathId> {
     let mut best: Option<((u32, Reverse<Time>), PathId)> = None;
     let mut equals = 1;
-    for path in paths.iter().filter(|p| p.state == PathState::PotentiallyFailed) {
+    for path in failed {
         let rank = (path.error_count, Reverse(path.state_since));
         let order = best.map_or(Ordering::Less, |(least, _)| rank.cmp(&least));
         equals = if order == Ordering::Equal { equals + 1 } else { 1 };
@@ -110,7 +113,8 @@ impl FailoverPolicy for CmtPotentiallyFailed {
     }
 
     fn without_active_path(&self, paths: PathsView<'_>, rng: &mut Rng) -> NoActivePath {
-        least_failed(paths, rng).map_or(NoActivePath::Send, NoActivePath::Activate)
+        let failed = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed);
+        least_failed(failed, rng).map_or(NoActivePath::Send, NoActivePath::Activate)
     }
 
     fn cwnd_after_probe(&self) -> Option<u32> {

@@ -3,19 +3,16 @@
 //! The path for new data changes only when it becomes inactive and when the primary answers: it
 //! stays in the dormant state, even if an alternate answers.
 
-use std::cmp::{Ordering, Reverse};
-
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
 use crate::policy::entry::{Entry, Setup};
+use crate::policy::failover::cmt_potentially_failed::least_failed;
 use crate::policy::failover::phases::{Dormant, inactive_above_pmr};
 use crate::policy::failover::{
     self, Ambiguity, FailoverPolicy, NoActivePath, PathErrorKind, dormant_hop, dormant_last_dest,
     dormant_primary, standard,
 };
-use crate::policy::retransmission::LATER_IF_ODD;
 use crate::rng::Rng;
-use crate::time::Time;
 
 /// The dormant state of the RFC's failover.
 pub(super) static STANDARD: Entry<dyn FailoverPolicy> =
@@ -114,19 +111,6 @@ impl CmtPotentiallyFailed {
     }
 }
 
-/// Compares the paths before the first that is not potentially failed, as if one of them were to be
-/// taken back (SelectFromPFDests).
-fn draw_ties(paths: PathsView<'_>, rng: &mut Rng) {
-    let mut best: Option<(u32, Reverse<Time>)> = None;
-    for path in paths.iter().take_while(|p| p.state == PathState::PotentiallyFailed) {
-        let rank = (path.error_count, Reverse(path.state_since));
-        let order = best.map_or(Ordering::Less, |least| rank.cmp(&least));
-        if order.is_lt() || (order.is_eq() && rng.takes_over(2, LATER_IF_ODD)) {
-            best = Some(rank);
-        }
-    }
-}
-
 impl FailoverPolicy for CmtPotentiallyFailed {
     fn after_error(
         &mut self,
@@ -156,10 +140,12 @@ impl FailoverPolicy for CmtPotentiallyFailed {
         self.paper.retransmission(last, paths)
     }
 
-    /// Called also while a path is active, for the ties that the module draws then.
+    /// Called also while a path is active: the module compares the paths before the first that is
+    /// not potentially failed, as if one of them were to be taken back, and draws for their ties.
     fn without_active_path(&self, paths: PathsView<'_>, rng: &mut Rng) -> NoActivePath {
         if paths.iter().any(|p| p.state == PathState::Active) {
-            draw_ties(paths, rng);
+            let failed = paths.iter().take_while(|p| p.state == PathState::PotentiallyFailed);
+            least_failed(failed, rng);
             return NoActivePath::Send;
         }
         let failed = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed).count();
