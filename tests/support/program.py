@@ -105,8 +105,12 @@ class Process:
         return self.err_path.read_text()
 
     def said(self, text: str, timeout: float = 15.0) -> "Process":
-        """Wait until the process has written this."""
-        wait_until(lambda: text in self.err or text in self.out, timeout,
+        """Wait until the process has written this, and the rest of its line: stderr is written piece by
+        piece."""
+        def complete(output: str) -> bool:
+            return text in output and "\n" in output[output.index(text) + len(text.rstrip("\n")):]
+
+        wait_until(lambda: complete(self.err) or complete(self.out), timeout,
                    lambda: f"{self.words} has not said {text!r}: {self.out}{self.err}",
                    alive=self.popen)
         return self
