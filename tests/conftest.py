@@ -11,6 +11,7 @@ lateness.
 import functools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,10 @@ ATTEMPTS = 4
 # Debian's directories of ip, tc and ethtool.
 os.environ["PATH"] += os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"
 
+# A shell starts what runs in its background with these ignored, which processes inherit.
+for one in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(one) is signal.SIG_IGN:
+        signal.signal(one, signal.default_int_handler if one is signal.SIGINT else signal.SIG_DFL)
 
 # A temporary directory for identity and known hosts, shared by all workers.
 if "PYTEST_XDIST_WORKER" not in os.environ:
