@@ -89,10 +89,19 @@ def test_ns2_drops_what_a_full_receive_buffer_waits_for() -> None:
 
 
 @pytest.mark.usefixtures("ns")
-@pytest.mark.parametrize("seed", [112, 177])
-def test_ties_of_potentially_failed_paths_are_drawn_as_in_ns2(seed: int) -> None:
-    """Two of three paths have failed at the same instant."""
-    found = judge(seed, combination="cmt-pf-ssthresh", paths=3, wide=True)
+@pytest.mark.parametrize(
+    ("seed", "combination"),
+    [(112, "cmt-pf-ssthresh"), (177, "cmt-pf-ssthresh"), (159, "cmt-pf-cwnd")],
+)
+def test_ties_of_potentially_failed_paths_are_drawn_as_in_ns2(seed: int, combination: str) -> None:
+    """Two or three paths have failed at the same instant."""
+    found = judge(seed, combination=combination, paths=3, wide=True)
+    assert found.agrees, found.text
+
+
+@pytest.mark.usefixtures("ns")
+def test_retransmissions_after_a_timeout_count_towards_max_burst_of_a_path_that_returns() -> None:
+    found = judge(61, combination="cmt-pf-ssthresh", paths=3, wide=True)
     assert found.agrees, found.text
 
 

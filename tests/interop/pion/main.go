@@ -148,11 +148,16 @@ func (p *peer) accept() {
 	}
 }
 
+// add has a stream read, once: OpenStream also returns one that the other side has opened and that AcceptStream
+// has yet to return, and two readers would swap its messages.
 func (p *peer) add(stream *sctp.Stream) {
+	id := stream.StreamIdentifier()
 	p.Lock()
-	p.open[stream.StreamIdentifier()] = stream
-	p.Unlock()
-	go p.read(stream)
+	defer p.Unlock()
+	if p.open[id] == nil {
+		p.open[id] = stream
+		go p.read(stream)
+	}
 }
 
 func (p *peer) read(stream *sctp.Stream) {

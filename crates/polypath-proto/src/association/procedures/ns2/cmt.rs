@@ -51,6 +51,9 @@ pub(super) struct Notes {
     back: bool,
     /// The current event has looked at the potentially failed paths for its new data.
     asked: bool,
+    /// The current event has taken back this potentially failed path, for the next chunk that it
+    /// retransmits.
+    pub(super) taken_back: Option<PathId>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,6 +68,13 @@ struct PathNotes {
     burst: u32,
     /// The lowest chunk outstanding on the path, as the current event's retransmissions see it.
     first: Option<Tsn>,
+}
+
+impl Notes {
+    /// No packet that was sent so far counts towards Max.Burst.
+    pub(super) fn forget_bursts(&mut self) {
+        self.paths.iter_mut().for_each(|notes| notes.burst = 0);
+    }
 }
 
 impl Sender<'_> {
@@ -228,8 +238,11 @@ impl Sender<'_> {
         while let Some((tsn, chunk, cause)) = self.sending.flight.lost_from(from) {
             let lost = chunk.as_lost(tsn, cause);
             from = tsn.next();
-            self.ns2_cmt_ask_failed();
-            let path = self.path_for_lost(&lost);
+            let taken_back = self.side.own().cmt.taken_back.take();
+            let path = taken_back.unwrap_or_else(|| {
+                self.ns2_cmt_ask_failed();
+                self.path_for_lost(&lost)
+            });
             let p = &self.paths[path];
             if p.send_credit || p.has_room() {
                 self.side.own().cmt.from = Some(tsn);
@@ -335,14 +348,18 @@ impl Sender<'_> {
             && (!notes.limited || burst < max_burst)
     }
 
-    /// Everything that the current event allows has been sent.
+    /// Everything that the current event allows has been sent. What it has retransmitted counts
+    /// towards Max.Burst of the next event, unless it could send new data as well (SendMuch) or the
+    /// next is a SACK.
     pub(super) fn ns2_cmt_burst_over(&mut self) {
         self.ns2_cmt_end_retransmissions();
-        self.side.own().cmt.by_sack = false;
-        self.side.own().cmt.back = false;
-        self.side.own().cmt.asked = false;
-        for notes in &mut self.side.own().cmt.paths {
-            notes.burst = 0;
+        let own = self.side.own();
+        own.cmt.by_sack = false;
+        own.cmt.back = false;
+        own.cmt.asked = false;
+        own.cmt.taken_back = None;
+        if own.answering && own.new_data {
+            own.cmt.forget_bursts();
         }
     }
 

@@ -231,6 +231,7 @@ impl super::Side for Side {
     }
 
     fn on_sack(&mut self) {
+        self.cmt.forget_bursts();
         self.allow_new_data();
     }
 
@@ -401,6 +402,7 @@ impl SenderProcedures for Ns2 {
         if s.paths[path].in_flight() == 0 {
             s.paths[path].stop_t3();
         }
+        s.side.own().cmt.taken_back = Some(path);
     }
 
     fn on_heartbeat(&self, s: &mut Sender<'_>, now: Time, path: PathId) {
