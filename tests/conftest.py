@@ -29,10 +29,9 @@ ATTEMPTS = 4
 # Debian's directories of ip, tc and ethtool.
 os.environ["PATH"] += os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"
 
-# A shell starts what runs in its background with these ignored, which processes inherit.
-for one in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
-    if signal.getsignal(one) is signal.SIG_IGN:
-        signal.signal(one, signal.default_int_handler if one is signal.SIGINT else signal.SIG_DFL)
+# A shell starts what runs in its background with SIGINT ignored. Processes inherit that, and tests send it to them.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A temporary directory for identity and known hosts, shared by all workers.
 if "PYTEST_XDIST_WORKER" not in os.environ:
