@@ -14,7 +14,7 @@ from statistics import geometric_mean as mean
 import pytest
 
 from support.agreement import agreement
-from support.program import Processes, binary, wait_until
+from support.program import Processes, arrived, binary, wait_until
 
 # RTO.Min, seconds: a tenth of the paper's, so that 1 + 2 + .. + 32 timeouts take some six seconds.
 RTO = 0.1
@@ -85,9 +85,6 @@ def between_sockets(profile: str, number: int, folder: Path) -> Goodput:
     for key, value in CONSTANTS.items():
         tuning += ["--config", f"{key}={value}"]
 
-    def written() -> int:
-        return sum(file.stat().st_size for file in out.iterdir())
-
     with Processes(folder) as processes:
         start = processes.polypath
         own, theirs = addresses(number, 1), addresses(number, 2)
@@ -96,13 +93,13 @@ def between_sockets(profile: str, number: int, folder: Path) -> Goodput:
               *tuning).said("waiting on ")
         sender = start("send", folder / "file", f"{theirs[0]}:9900", "--via", f"{theirs[1]}:9900",
                        "--bind", ",".join(own), "--json", "--timeout", 60, "--plain", *tuning)
-        wait_until(lambda: written() > 0, 15, lambda: f"no data: {sender.err}", alive=sender.popen)
+        wait_until(lambda: arrived(out) > 0, 15, lambda: f"no data: {sender.err}", alive=sender.popen)
         time.sleep(CUT_AFTER)
         emulator.say("down second")
-        cut, before = time.monotonic(), written()
+        cut, before = time.monotonic(), arrived(out)
         wait_until(lambda: "inactive" in sender.err, 30, lambda: f"not detected: {sender.err}",
                    alive=sender.popen)
-        took, after = time.monotonic() - cut, written()
+        took, after = time.monotonic() - cut, arrived(out)
         assert 0 < after < SIZE, "the file is too short"
         return Goodput((after - before) / took, took)
 

@@ -1,6 +1,5 @@
 """The documentation: commands that the program takes, figures, links."""
 
-import contextlib
 import importlib
 import re
 import shlex
@@ -12,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from support import namespaces
-from support.program import ROOT, binary, make_file, sha256, wait_until
+from support.program import ROOT, arrived, binary, make_file, sha256, wait_until
 
 DOCS = ROOT / "docs"
 # Written by commands, with output and packets in them.
@@ -78,13 +77,6 @@ def test_policy_routing():
             host.run(*line.split())
         chosen = [host.run(*line.split()) for line in checks.splitlines()]
     assert "dev eth0" in chosen[0] and "dev wwan0" in chosen[1]
-
-
-def arrived(folder: Path) -> int:
-    """Bytes of the files in the folder; a file may get its final name meanwhile."""
-    with contextlib.suppress(FileNotFoundError):
-        return sum(file.stat().st_size for file in folder.iterdir())
-    return 0
 
 
 @pytest.mark.needs("namespaces")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from support.program import CODE, Process, binary, consent, make_file, sha256, wait_until
+from support.program import CODE, Process, arrived, binary, consent, make_file, sha256, wait_until
 
 # Loopback addresses used only by these tests, and only by this worker.
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -121,11 +121,6 @@ def test_a_limit_of_the_rate(processes, tmp_path, out):
     _, to = start_receiver(processes, out)
     sent = processes.polypath("send", tmp_path / "file", to, "--limit", "16 Mbit/s", "--json").wait().json
     assert 1.7 < sent["seconds"] < 8, sent["seconds"]
-
-
-def arrived(out: Path) -> int:
-    """Bytes at the receiver, complete or not."""
-    return sum(path.lstat().st_size for path in out.rglob("*") if path.is_file() and not path.is_symlink())
 
 
 def test_kill_9_of_either_side_at_random_moments(processes, tmp_path, out):

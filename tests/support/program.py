@@ -1,5 +1,6 @@
 """Runs the `polypath` program as a process: starting, waiting, ending, output."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -181,6 +182,15 @@ def wait_until(condition, timeout: float, complaint, alive: subprocess.Popen | N
         if ended or time.monotonic() > end:
             raise AssertionError(complaint() if callable(complaint) else complaint)
         time.sleep(0.02)
+
+
+def arrived(folder: Path) -> int:
+    """Bytes of the files below a folder, complete or not. A file may get its final name meanwhile: then look
+    again, so that it is counted once."""
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            paths = [path for path in folder.rglob("*") if not path.is_symlink()]
+            return sum(path.lstat().st_size for path in paths if not path.is_dir())
 
 
 def make_file(path: Path, size: int, seed: int = 1) -> str:

@@ -327,15 +327,18 @@ impl Endpoint {
     }
 
     /// The association with the verification tag of a datagram, or else with its sender as peer;
-    /// `None` if there is none, or if the datagram is not an SCTP packet.
+    /// `None` if there is none, if it is released, or if the datagram is not an SCTP packet.
     pub fn owner(&mut self, from: &FourTuple, datagram: &[u8]) -> Option<AssociationId> {
         self.reindex();
         let header = CommonHeader::peek(datagram)?;
         let by_tag = self.by_tag.get(&header.verification_tag.0).copied().filter(|id| {
-            let entry = self.entries.get(id);
-            entry.is_some_and(|entry| entry.association.peer_port() == header.source_port)
+            let association = self.association(*id);
+            association.is_some_and(|association| association.peer_port() == header.source_port)
         });
-        by_tag.or_else(|| self.by_peer.get(&(from.remote.ip(), header.source_port)).copied())
+        by_tag.or_else(|| {
+            let by_peer = self.by_peer.get(&(from.remote.ip(), header.source_port)).copied();
+            by_peer.filter(|id| self.association(*id).is_some())
+        })
     }
 
     /// Parses a packet that may lack a checksum (RFC 9653 5.2, 5.3): one of an association in which
@@ -575,15 +578,18 @@ impl Endpoint {
         None
     }
 
-    /// The next event of an association. Call it after every other call until it returns `None`.
+    /// The next event of an association that is not released. Call it after every other call until
+    /// it returns `None`.
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
         while let Some(&id) = self.with_events.front() {
             if let Some(entry) = self.entries.get_mut(&id) {
-                if let Some(event) = entry.association.poll_event() {
+                while let Some(event) = entry.association.poll_event() {
                     if matches!(event, Event::Established { inbound: false }) {
                         self.stats.established += 1;
                     }
-                    return Some((id, event));
+                    if !entry.released {
+                        return Some((id, event));
+                    }
                 }
                 entry.has_events_queued = false;
             }
@@ -614,6 +620,7 @@ impl Endpoint {
     }
 
     /// Drops an association that the application no longer needs. An open association is aborted.
+    /// Its last packets are still sent, but no call returns it any more.
     pub fn release(&mut self, now: Time, id: AssociationId) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.association.abort(now, b"");

@@ -413,6 +413,27 @@ fn a_released_association_is_aborted() {
     assert_eq!(aborted(ids[1]), None);
 }
 
+/// The ABORT of a released association has yet to be sent, but the association is not visible any
+/// more: no packet belongs to it, and it reports nothing.
+#[test]
+fn a_released_association_is_not_visible() {
+    let mut net = open(1);
+    net.drop_all("DATA");
+    net.send(1, 0, payload(1, 100)).unwrap();
+    net.settle();
+    let data = net.sent_with(1, "DATA").pop().unwrap();
+    let way = FourTuple { local: data.to, remote: data.from };
+    let (id, now) = (net.id(0), net.now);
+    let endpoint = &mut net.hosts[0].endpoint;
+    assert_eq!(endpoint.owner(&way, &data.bytes), Some(id));
+    endpoint.release(now, id);
+    assert_eq!(endpoint.owner(&way, &data.bytes), None);
+    endpoint.handle_datagram(now, way, Ecn::NotEct, &data.bytes);
+    assert_eq!(endpoint.poll_event(), None);
+    net.settle();
+    assert_eq!(net.sent_with(0, "ABORT").len(), 1);
+}
+
 /// RFC 9260 9.2: a closed window does not delay a shutdown for ever.
 #[test]
 fn a_shutdown_with_a_slow_reader() {

@@ -260,3 +260,25 @@ async fn encryption_is_the_default() {
     assert_eq!((near.peer(), far.peer()), (there.fingerprint(), here.fingerprint()));
     assert!(near.peer().is_some());
 }
+
+/// Packets of the peer may arrive when the association is already aborted, and its ABORT not yet sent.
+#[tokio::test]
+async fn a_packet_for_an_aborted_association_does_not_delay_the_end() {
+    for turns in 0..8 {
+        let server = server(&["127.0.0.1"], &Config::default(), encryption(0, Trust::Anyone));
+        let client = client(&["127.0.0.1"], &Config::default(), encryption(1, only(0)));
+        let to = ConnectOptions::new(PORT, server.local_addresses());
+        let near = soon(client.connect(to)).await.unwrap();
+        near.send(Message::new(StreamId(0), "first")).await.unwrap();
+        soon(near.drained()).await.unwrap();
+        near.send(Message::new(StreamId(0), "second")).await.unwrap();
+        // The client's task sends the message in one of these turns. The server's task sees the
+        // packet and the abort at once.
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
+        let closing = tokio::time::timeout(Duration::from_secs(10), server.close());
+        closing.await.unwrap_or_else(|_| panic!("after {turns} turns, it does not end"));
+        assert!(matches!(soon(near.closed()).await, CloseReason::PeerAbort { .. }));
+    }
+}
