@@ -49,7 +49,7 @@ demo: ## a file over two paths, the one in use cut half way; under a minute
 	@scripts/demo.py
 
 test: ## every test; installs the system packages they need where it may; a line for each lane at the end
-	@scripts/lanes.py setup-check check+setup test-rust+deny+wheel+fuzz-a-minute test-e2e+test-python test-clock
+	@scripts/lanes.py setup-check check+setup test-rust+deny+wheel+fuzz-briefly test-e2e+test-python test-clock
 
 quick: ## under two minutes once built: formats, lints, units, protocol, simulator, few random networks; not: docs, processes, Python, fuzzing
 	@scripts/setup.sh build
@@ -113,9 +113,9 @@ test-python: ## the Python package: wheel, types, tests (see python/)
 	else echo "skipped: tests of the Python package (no $(LAB): scripts/setup.sh test)"; [ "$$CI" != true ]; fi
 
 # These use the processors while other tests wait. The tests go first, but a busy machine must not starve these.
-.PHONY: fuzz-a-minute wheel
-fuzz-a-minute:
-	$(ALONE) nice -n 10 scripts/fuzz.sh 60
+.PHONY: fuzz-briefly wheel
+fuzz-briefly:
+	$(ALONE) nice -n 10 scripts/fuzz.sh 20
 
 wheel:
 	@if [ -x $(LAB)/bin/maturin ]; then rm -f target/wheels/polypath-*.whl && cd python && \
