@@ -261,7 +261,7 @@ async fn encryption_is_the_default() {
     assert!(near.peer().is_some());
 }
 
-/// Packets of the peer may arrive when the association is already aborted, and its ABORT not yet sent.
+/// Packets of the peer may arrive when the association is aborted already, but its ABORT not sent.
 #[tokio::test]
 async fn a_packet_for_an_aborted_association_does_not_delay_the_end() {
     for turns in 0..8 {
