@@ -229,6 +229,34 @@ fn the_old_address_may_go_before_the_new_one_comes() {
     assert_eq!(pairs(&net, 1), [(v4(0, 1), v4(5, 0), ACTIVE)]);
 }
 
+/// The answer to an ASCONF confirms the path that it has come over, although the peer has yet to
+/// learn that path's own address. RFC 9260 8.3: the path is watched from then on.
+#[test]
+fn a_path_that_is_confirmed_before_its_address_is_known_has_heartbeats() {
+    let config = config().heartbeat_interval(Some(S(1))).build().unwrap();
+    let configs = [config.clone(), config];
+    let mut net = Setup { configs, paths: 2, ..Setup::default() }.build();
+    net.establish();
+    net.run(S(1));
+    // Nothing that adds the first new address arrives, and then only a second one is left.
+    net.drop_all("ASCONF");
+    net.comes(0, v4(5, 0));
+    net.run(MS(100));
+    net.no_filters();
+    for gone in [v4(0, 0), v4(1, 0), v4(5, 0)] {
+        net.goes(0, gone);
+    }
+    net.comes(0, v4(6, 0));
+    net.run(S(10));
+    let path = (v4(6, 0), v4(0, 1), ACTIVE);
+    assert!(pairs(&net, 0).contains(&path), "{:?}", pairs(&net, 0));
+    let since = net.now;
+    net.run(S(20));
+    let heartbeats = net.sent_with(0, "HEARTBEAT");
+    let to = |p: &&Sent| p.at > since && p.to.ip() == v4(0, 1);
+    assert!(heartbeats.iter().filter(to).count() > 5, "{}", net.tail(30));
+}
+
 /// RFC 5061 5.3 F6: a packet that still arrives at an address being removed does not make that
 /// address a source again, although the new path is not confirmed yet.
 #[test]

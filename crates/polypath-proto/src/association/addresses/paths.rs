@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::association::Sender;
 use crate::ids::PathId;
-use crate::path::PathState;
+use crate::path::{Path, PathState};
 use crate::paths::Paths;
 use crate::policy::retransmission::LossCause;
 use crate::time::Time;
@@ -53,8 +53,10 @@ impl Sender<'_> {
                 self.add_path(now, local, *remote);
             }
         }
+        // The answer to an earlier ASCONF may have confirmed a path already: it keeps its heartbeats.
         let unannounced = self.paths.locals.is_some() && !self.paths.is_announced(local);
-        for path in self.paths.iter_mut().filter(|p| unannounced && p.is_from(local)) {
+        let quiet = |p: &&mut Path| p.is_from(local) && p.state() == PathState::Unconfirmed;
+        for path in self.paths.iter_mut().filter(quiet).filter(|_| unannounced) {
             path.schedule_heartbeat(None);
         }
     }
