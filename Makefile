@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 30
 # How many random networks `make quick` has.
 QUICK_CASES ?= 1000
 # The crates that are published, in the order of their dependencies.
-CRATES := polypath-proto polypath-dtls polypath polypath-apps polypath-sim polypath-cli
+CRATES := polypath-proto polypath-dtls polypath polypath-apps polypath-sim polypath-virtual polypath-cli
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
 # What tests exercise: one set of crates for all of them, so that nothing is built twice with other features.
@@ -106,7 +106,7 @@ check-quick:
 
 test-quick:
 	POLYPATH_CASES=$(QUICK_CASES) $(CARGO) test $(LOCKED) $(TESTED) --no-fail-fast --lib --bins \
-		--test protocol --test conformance --test layer --test simulator --test random_networks
+		--test protocol --test conformance --test layer --test simulator --test virtual --test random_networks
 
 test-python: ## the Python package: wheel, types, tests (see python/)
 	@if [ -x $(LAB)/bin/python ]; then $(MAKE) --no-print-directory lab; \

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the layers of the workspace: cli, py -> apps -> polypath, sim -> proto; fleet -> sim.
+"""Checks the layers of the workspace: cli, py -> apps -> polypath, sim -> proto; virtual -> polypath, sim;
+fleet -> sim.
 
 Reads `cargo tree` and fails if a crate of the workspace depends on one that it must not depend on, if
 polypath-proto links crates other than those listed here (no sockets, no clock, no async
@@ -26,6 +27,7 @@ WORKSPACE = {
     "polypath": {"polypath-proto", "polypath-dtls"},
     "polypath-apps": {"polypath-proto", "polypath-dtls", "polypath"},
     "polypath-preload": {"polypath-proto", "polypath-dtls", "polypath"},
+    "polypath-virtual": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath"},
     "polypath-cli": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps"},
     "polypath-py": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps"},
     # An example.

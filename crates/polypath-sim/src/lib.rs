@@ -27,6 +27,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod datagrams;
 #[cfg(all(feature = "emulator", unix))]
 pub mod emulator;
 mod invariants;

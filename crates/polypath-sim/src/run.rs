@@ -42,7 +42,7 @@ impl Scenario {
     pub fn run_captured(
         &self,
         options: &RunOptions,
-        capture: &mut dyn Write,
+        capture: &mut (dyn Write + Send),
     ) -> Result<Outcome, SimError> {
         let mut simulation = self.simulation(options)?;
         simulation.capture(capture)?;

@@ -160,7 +160,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// Writes a capture of every link.
-    pub(crate) fn capture(&mut self, out: &'w mut dyn Write) -> io::Result<()> {
+    pub(crate) fn capture(&mut self, out: &'w mut (dyn Write + Send)) -> io::Result<()> {
         self.network.capture(out)
     }
 

@@ -260,7 +260,7 @@ impl Driver {
         if self.deadline != Some(deadline) {
             // A deadline beyond the range of the clock never expires.
             let Some(instant) = self.shared.instant(deadline) else { return false };
-            self.timer.as_mut().reset(Instant::from_std(instant));
+            self.timer.as_mut().reset(instant);
             self.deadline = Some(deadline);
         }
         if self.timer.as_mut().poll(cx).is_pending() {

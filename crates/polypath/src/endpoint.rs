@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Instant;
 
 use polypath_dtls::{self as dtls, Fingerprint, Identity, Layer, Refusal};
 use polypath_proto::{self as proto, EndpointConfig, EndpointStats, Message, Seed, Time};
+use tokio::time::Instant;
 
 use crate::association::Association;
 use crate::driver::Driver;
@@ -68,12 +68,14 @@ impl Endpoint {
                 options.unproven = UNPROVEN;
                 options.max_connections = encryption.max_connections;
                 options.key_log = encryption.key_log;
-                Some(Layer::new(options, &random()?, origin))
+                Some(Layer::new(options, &random()?, origin.into_std()))
             }
             None => None,
         };
         let fingerprint = layer.as_ref().map(Layer::fingerprint);
-        let sockets = socket::bind(&addresses, options.encapsulation, port, buffer)?;
+        let mut opener =
+            Opener { encapsulation: options.encapsulation, port, buffer, network: options.network };
+        let sockets = opener.open_all(&addresses)?;
         let bound: Vec<SocketAddr> = sockets.iter().map(socket::Socket::local).collect();
         // A peer finds associations by addresses and SCTP ports (RFC 9260 1.3), without the UDP
         // ports. Two endpoints of a host never have the same UDP port; two random SCTP ports may be
@@ -103,17 +105,14 @@ impl Endpoint {
             Some(seed) => seed,
             None => Seed(random()?),
         };
-        let opener = Opener {
-            encapsulation: match options.encapsulation {
-                Encapsulation::Udp { .. } => Encapsulation::Udp { port: bound[0].port() },
-                raw => raw,
-            },
-            port,
-            buffer,
-        };
+        opener.port = port;
+        if let Encapsulation::Udp { .. } = options.encapsulation {
+            opener.encapsulation = Encapsulation::Udp { port: bound[0].port() };
+        }
         let shared = Arc::new(Shared::new(proto::Endpoint::new(config, seed), bound, origin));
         let secure = layer.map(Secure::new);
-        let driver = Driver::new(shared.clone(), sockets, opener, options.follow_addresses, secure);
+        let follow = options.follow_addresses && opener.network.is_none();
+        let driver = Driver::new(shared.clone(), sockets, opener.clone(), follow, secure);
         // The driver bounds its own work per wake-up.
         runtime.spawn(tokio::task::unconstrained(driver));
         Ok(Self(Arc::new(Handle {

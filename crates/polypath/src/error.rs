@@ -29,8 +29,8 @@ pub enum BindError {
     /// Raw IP sockets require privileges.
     #[error("raw IP sockets need the capability CAP_NET_RAW")]
     RawNotPermitted,
-    /// Raw IP sockets are only supported on Linux.
-    #[error("raw IP sockets are not supported on this operating system")]
+    /// Raw IP sockets are only supported on Linux, and in no network but the operating system's.
+    #[error("raw IP sockets are not supported here")]
     RawNotSupported,
     /// No UDP port is free on all of the addresses.
     #[error("found no UDP port that is free on all local addresses")]

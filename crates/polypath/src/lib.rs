@@ -49,6 +49,7 @@ mod endpoint;
 mod error;
 mod events;
 mod locals;
+mod network;
 mod observed;
 mod observer;
 mod options;
@@ -63,6 +64,7 @@ pub use association::Association;
 pub use endpoint::Endpoint;
 pub use error::{BindError, ClosedError, ConnectError, SendError};
 pub use events::{Events, EventsError};
+pub use network::{DatagramArrival, DatagramSocket, DatagramToSend, Network};
 pub use observed::{Observed, Path, Snapshot};
 pub use observer::{EndpointSnapshot, Observer};
 pub use options::{ConnectOptions, Encapsulation, Encryption, EndpointOptions};
@@ -71,10 +73,10 @@ pub use polypath_dtls::{Fingerprint, Identity, KeyLog, KnownFingerprint, Refusal
 pub use polypath_proto as proto;
 pub use polypath_proto::{
     Abandoned, AbandonedCounts, AcceptedRequests, AddressChange, AddressError, AssociationId,
-    AssociationStats, AuthKeys, ChunkTypes, CloseReason, Config, ConfigError, Delivery,
-    EndpointStats, Event, KeyError, Message, PathError, PathId, PathMtu, PathMtuState, PathState,
-    PathStats, PathView, Ppid, Preference, Received, ReconfigError, Reconfigured, Reliability,
-    RouteTable, StreamId, StreamReset, Thresholds, Time, Window,
+    AssociationStats, AuthKeys, ChunkTypes, CloseReason, Config, ConfigError, Delivery, Ecn,
+    EndpointStats, Event, Fragmentation, KeyError, Message, PathError, PathId, PathMtu,
+    PathMtuState, PathState, PathStats, PathView, Ppid, Preference, Received, ReconfigError,
+    Reconfigured, Reliability, RouteTable, StreamId, StreamReset, Thresholds, Time, Window,
 };
 pub use routes::SystemRoutes;
 pub use secure::ENCRYPTED_ONLY;

@@ -1,12 +1,14 @@
 //! The endpoint's sockets. Some are opened and closed as the host's addresses change.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
 use polypath_proto::Time;
 
 use crate::error::BindError;
+use crate::network::Network;
 use crate::options::Encapsulation;
 use crate::shared::State;
 use crate::socket::{self, Socket};
@@ -18,18 +20,24 @@ use crate::watch::{self, Watch};
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Options shared by all sockets of an endpoint.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Opener {
     /// Contains the UDP port that was bound.
     pub(crate) encapsulation: Encapsulation,
     pub(crate) port: u16,
     pub(crate) buffer: usize,
+    /// The network of the sockets, if it is not the operating system's.
+    pub(crate) network: Option<Arc<dyn Network>>,
 }
 
 impl Opener {
     pub(crate) fn open(&self, address: IpAddr) -> Result<Socket, BindError> {
-        let mut sockets = socket::bind(&[address], self.encapsulation, self.port, self.buffer)?;
-        sockets.pop().ok_or(BindError::NoAddress)
+        self.open_all(&[address])?.pop().ok_or(BindError::NoAddress)
+    }
+
+    pub(crate) fn open_all(&self, addresses: &[IpAddr]) -> Result<Vec<Socket>, BindError> {
+        let network = self.network.as_deref();
+        socket::bind(addresses, self.encapsulation, self.port, self.buffer, network)
     }
 }
 

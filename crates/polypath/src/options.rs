@@ -7,6 +7,7 @@ use polypath_dtls::{Identity, KeyLog, Trust, Version};
 use polypath_proto::wire::Checksum;
 use polypath_proto::{AuthKeys, Config, Preference, Remote, RouteTable, Seed};
 
+use crate::network::Network;
 use crate::routes::SystemRoutes;
 
 /// Encapsulation of SCTP packets.
@@ -122,6 +123,10 @@ pub struct EndpointOptions {
     /// 8.1.23), except loopback and link-local ones. [`Config::dynamic_addresses`] describes the
     /// effect on associations. Default: no.
     pub follow_addresses: bool,
+    /// Network in which the sockets are bound. Default: `None`, the operating system's. Others have
+    /// UDP only, and their addresses are not followed; they come with [`routes`](Self::routes) of
+    /// their own.
+    pub network: Option<Arc<dyn Network>>,
     /// Source of verification tags, initial TSNs and cookie secrets. Default: `None`, the operating
     /// system's randomness. Set it only in tests.
     pub seed: Option<Seed>,
@@ -143,6 +148,7 @@ impl Default for EndpointOptions {
             auth_keys: AuthKeys::default(),
             preferences: Vec::new(),
             follow_addresses: false,
+            network: None,
             seed: None,
         }
     }

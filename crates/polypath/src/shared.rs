@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::time::Instant;
 
 use polypath_dtls::{self as dtls, Fingerprint, Refusal};
 use polypath_proto::{self as proto, AssociationId, CloseReason, Event, Time};
 use tokio::sync::{Notify, broadcast};
+use tokio::time::Instant;
 
 use crate::events;
 use crate::observed::{Observed, Snapshot};

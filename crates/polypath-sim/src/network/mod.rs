@@ -47,7 +47,7 @@ pub(crate) struct Network<'w> {
 }
 
 struct Capture<'w> {
-    file: PcapNg<&'w mut dyn Write>,
+    file: PcapNg<&'w mut (dyn Write + Send)>,
     interfaces: Vec<InterfaceId>,
     result: io::Result<()>,
 }
@@ -90,7 +90,7 @@ impl<'w> Network<'w> {
     }
 
     /// Captures every packet that is offered to a link from now on.
-    pub(crate) fn capture(&mut self, out: &'w mut dyn Write) -> io::Result<()> {
+    pub(crate) fn capture(&mut self, out: &'w mut (dyn Write + Send)) -> io::Result<()> {
         let mut file = PcapNg::new(out)?;
         let name = |link: &LinkPlan| file.interface(&link.name);
         let interfaces = self.topology.links.iter().map(name).collect::<io::Result<_>>()?;

@@ -47,6 +47,15 @@ impl Packet {
         self.header() + self.len as u32
     }
 
+    /// Replaces the bytes; the buffer grows if it is too small.
+    pub(crate) fn fill(&mut self, bytes: &[u8]) {
+        if self.buffer.len() < bytes.len() {
+            self.buffer = vec![0; bytes.len()].into_boxed_slice();
+        }
+        self.len = bytes.len();
+        self.buffer[..bytes.len()].copy_from_slice(bytes);
+    }
+
     /// Inverts a bit of the SCTP packet.
     pub(crate) fn invert_bit(&mut self, bit: u32) {
         self.intact = false;
@@ -120,8 +129,7 @@ impl PacketPool {
         let (low, high) = self.packets.split_at_mut(from.max(to));
         let (original, copied) =
             if from < to { (&low[from], &mut high[0]) } else { (&high[0], &mut low[to]) };
-        copied.len = bytes.len();
-        copied.buffer[..bytes.len()].copy_from_slice(&original.buffer[bytes]);
+        copied.fill(&original.buffer[bytes]);
         copied.source = original.source;
         copied.destination = original.destination;
         copied.to = original.to;

@@ -9,6 +9,7 @@ mod buffers;
 mod fragments;
 #[cfg(target_os = "linux")]
 mod icmp;
+mod own;
 #[cfg(target_os = "linux")]
 mod raw;
 mod udp;
@@ -26,6 +27,7 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use crate::error::BindError;
+use crate::network::Network;
 use crate::options::Encapsulation;
 use backlog::Backlog;
 pub(crate) use buffers::ReceiveBuffers;
@@ -100,12 +102,19 @@ pub(crate) struct Socket {
 }
 
 enum Kind {
+    System(System),
+    /// Of another network than the operating system's.
+    Own(own::Own),
+}
+
+/// A socket of the operating system.
+enum System {
     Udp(udp::Udp),
     #[cfg(target_os = "linux")]
     Raw(raw::Raw),
 }
 
-impl Kind {
+impl System {
     /// The socket as tokio's. A raw socket is wrapped in a `UdpSocket` as well: tokio only waits
     /// for it.
     const fn io(&self) -> &Arc<UdpSocket> {
@@ -116,28 +125,64 @@ impl Kind {
         }
     }
 
-    /// Datagrams that one system call may send.
-    const fn max_segments(&self) -> usize {
-        match self {
-            Self::Udp(udp) => udp.max_segments(),
-            #[cfg(target_os = "linux")]
-            Self::Raw(_) => 1,
+    /// Receives with one system call.
+    fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        local: SocketAddr,
+        buffers: &mut ReceiveBuffers,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.io().poll_recv_ready(cx))?;
+            let received = self.io().try_io(Interest::READABLE, || match self {
+                Self::Udp(udp) => udp.receive(local, buffers),
+                #[cfg(target_os = "linux")]
+                Self::Raw(raw) => raw.receive(local, buffers),
+            });
+            if !would_block(&received) {
+                return Poll::Ready(received);
+            }
         }
     }
 
-    /// One system call; an error other than "would block" means that nothing was sent.
-    fn try_send(&mut self, outgoing: &Outgoing<'_>) -> io::Result<()> {
+    /// Sends with one system call; an error means that nothing was sent.
+    fn poll_send(&mut self, cx: &mut Context<'_>, outgoing: &Outgoing<'_>) -> Poll<io::Result<()>> {
+        let io = self.io().clone();
+        loop {
+            ready!(io.poll_send_ready(cx))?;
+            let result = io.try_io(Interest::WRITABLE, || match self {
+                Self::Udp(udp) => udp.try_send(outgoing),
+                #[cfg(target_os = "linux")]
+                Self::Raw(raw) => raw.try_send(outgoing),
+            });
+            if !would_block(&result) {
+                return Poll::Ready(result);
+            }
+        }
+    }
+}
+
+impl Kind {
+    /// Datagrams that one call may send.
+    const fn max_segments(&self) -> usize {
         match self {
-            Self::Udp(udp) => udp.try_send(outgoing),
-            #[cfg(target_os = "linux")]
-            Self::Raw(raw) => raw.try_send(outgoing),
+            Self::System(System::Udp(udp)) => udp.max_segments(),
+            _ => 1,
+        }
+    }
+
+    /// Ready when the error queue may hold something.
+    fn errors(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        match self {
+            Self::System(system) => watch_errors(system.io().clone()),
+            Self::Own(_) => Box::pin(std::future::pending()),
         }
     }
 }
 
 impl Socket {
     fn new(local: SocketAddr, kind: Kind) -> Self {
-        let errors = watch_errors(kind.io().clone());
+        let errors = kind.errors();
         Self {
             local,
             kind,
@@ -165,18 +210,12 @@ impl Socket {
         buffers: &mut ReceiveBuffers,
     ) -> Poll<io::Result<()>> {
         buffers.clear();
-        loop {
-            ready!(self.kind.io().poll_recv_ready(cx))?;
-            let received = self.kind.io().try_io(Interest::READABLE, || match &self.kind {
-                Kind::Udp(udp) => udp.receive(self.local, buffers),
-                #[cfg(target_os = "linux")]
-                Kind::Raw(raw) => raw.receive(self.local, buffers),
-            });
-            if !would_block(&received) {
-                self.stats.datagrams_received += buffers.datagrams() as u64;
-                return Poll::Ready(received);
-            }
-        }
+        let received = ready!(match &mut self.kind {
+            Kind::System(system) => system.poll_receive(cx, self.local, buffers),
+            Kind::Own(own) => own.poll_receive(cx, self.local, buffers),
+        });
+        self.stats.datagrams_received += buffers.datagrams() as u64;
+        Poll::Ready(received)
     }
 
     /// Sends, or queues the rest if the operating system's buffer is full. Datagrams that the
@@ -238,14 +277,12 @@ impl Socket {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outgoing: &Outgoing<'_>) -> Poll<io::Result<()>> {
-        let io = self.kind.io().clone();
         let mut attempts = 0;
         loop {
-            ready!(io.poll_send_ready(cx))?;
-            let result = io.try_io(Interest::WRITABLE, || self.kind.try_send(outgoing));
-            if would_block(&result) {
-                continue;
-            }
+            let result = ready!(match &mut self.kind {
+                Kind::System(system) => system.poll_send(cx, outgoing),
+                Kind::Own(own) => own.poll_send(cx, outgoing),
+            });
             attempts += 1;
             // A pending ICMP error about an earlier datagram is returned instead of sending this
             // one. Anyone can send ICMP messages, so only an error that persists comes from this
@@ -279,9 +316,11 @@ impl Socket {
             news = true;
             tell(refused);
         }
-        if self.errors.as_mut().poll(cx).is_ready() {
+        if self.errors.as_mut().poll(cx).is_ready()
+            && let Kind::System(system) = &self.kind
+        {
             news = true;
-            let io = self.kind.io().clone();
+            let io = system.io().clone();
             // Empties the error queue. `WouldBlock` makes tokio wait for the next error.
             let _ = io.try_io(Interest::ERROR, || {
                 #[cfg(target_os = "linux")]
@@ -291,7 +330,7 @@ impl Socket {
                 });
                 Err::<(), _>(io::ErrorKind::WouldBlock.into())
             });
-            self.errors = watch_errors(io);
+            self.errors = self.kind.errors();
         }
         news
     }
@@ -334,24 +373,26 @@ fn would_block(result: &io::Result<()>) -> bool {
     matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// Binds one socket for each address.
+/// Binds one socket for each address, in this network or in the operating system's.
 pub(crate) fn bind(
     addresses: &[IpAddr],
     encapsulation: Encapsulation,
     sctp_port: u16,
     buffer: usize,
+    network: Option<&dyn Network>,
 ) -> Result<Vec<Socket>, BindError> {
     if addresses.is_empty() {
         return Err(BindError::NoAddress);
     }
     let port = match encapsulation {
         Encapsulation::Udp { port } => port,
+        Encapsulation::RawIp if network.is_some() => return Err(BindError::RawNotSupported),
         Encapsulation::RawIp => return bind_raw(addresses, sctp_port, buffer),
     };
     // With port 0, the first address gets any free port, which may be in use on the others.
     let attempts = if port == 0 && addresses.len() > 1 { PORT_ATTEMPTS } else { 1 };
     for _ in 0..attempts {
-        match bind_udp(addresses, port, buffer) {
+        match bind_udp(addresses, port, buffer, network) {
             Err(BindError::InUse { .. }) if attempts > 1 => {}
             done => return done,
         }
@@ -359,17 +400,30 @@ pub(crate) fn bind(
     Err(BindError::NoCommonPort)
 }
 
-fn bind_udp(addresses: &[IpAddr], port: u16, buffer: usize) -> Result<Vec<Socket>, BindError> {
+fn bind_udp(
+    addresses: &[IpAddr],
+    port: u16,
+    buffer: usize,
+    network: Option<&dyn Network>,
+) -> Result<Vec<Socket>, BindError> {
     let mut port = port;
     let mut sockets = Vec::with_capacity(addresses.len());
     for &address in addresses {
         let wanted = SocketAddr::new(address, port);
         let fail = |error| socket_error(wanted, error);
-        let socket = open(wanted, Type::DGRAM, Protocol::UDP, buffer).map_err(fail)?;
-        let bound = socket.local_addr().map_err(fail)?;
+        let (bound, kind) = match network {
+            Some(network) => {
+                let socket = network.bind(wanted).map_err(fail)?;
+                (socket.local_address(), Kind::Own(own::Own::new(socket)))
+            }
+            None => {
+                let socket = open(wanted, Type::DGRAM, Protocol::UDP, buffer).map_err(fail)?;
+                let bound = socket.local_addr().map_err(fail)?;
+                (bound, Kind::System(System::Udp(udp::Udp::new(socket).map_err(fail)?)))
+            }
+        };
         port = bound.port();
-        let udp = udp::Udp::new(socket).map_err(fail)?;
-        sockets.push(Socket::new(bound, Kind::Udp(udp)));
+        sockets.push(Socket::new(bound, kind));
     }
     Ok(sockets)
 }
@@ -385,7 +439,7 @@ fn bind_raw(addresses: &[IpAddr], port: u16, buffer: usize) -> Result<Vec<Socket
         };
         let socket = open(wanted, Type::RAW, raw::PROTOCOL, buffer).map_err(fail)?;
         let raw = raw::Raw::new(socket, address, port).map_err(fail)?;
-        sockets.push(Socket::new(wanted, Kind::Raw(raw)));
+        sockets.push(Socket::new(wanted, Kind::System(System::Raw(raw))));
     }
     Ok(sockets)
 }
