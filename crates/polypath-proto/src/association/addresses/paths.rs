@@ -53,7 +53,7 @@ impl Sender<'_> {
                 self.add_path(now, local, *remote);
             }
         }
-        // The answer to an earlier ASCONF may have confirmed a path already: it keeps its heartbeats.
+        // The answer to an earlier ASCONF may have confirmed a path: it keeps its heartbeats.
         let unannounced = self.paths.locals.is_some() && !self.paths.is_announced(local);
         let quiet = |p: &&mut Path| p.is_from(local) && p.state() == PathState::Unconfirmed;
         for path in self.paths.iter_mut().filter(quiet).filter(|_| unannounced) {
