@@ -178,13 +178,12 @@ pub(crate) async fn run(args: Args, registry: &Registry) -> Result<(), Failure> 
                 let reason = association.closed().await;
                 Err(reason::lost(&args.reach.host.to_string(), &reason))
             };
-            let done = tokio::select! {
+            tokio::select! {
                 failure = interrupt.wait() => Err(failure),
                 done = serve(&args, mux, listeners, requests) => done,
                 lost = closed => lost,
-            };
-            args.reach.remember_more(&association);
-            done
+                never = args.reach.remember_more(&association) => match never {},
+            }
         }
         Err(failure) => Err(failure),
     };

@@ -1,5 +1,6 @@
 //! `polypath perf`: measures what the paths between two hosts carry, with the habits of iperf3.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -265,8 +266,12 @@ async fn run_all(args: &ClientArgs, lines: &mut [Line]) -> Result<(), Failure> {
     let totals: Vec<(Vec<Path>, usize)> =
         lines.iter().enumerate().map(|(id, line)| (line.paths.clone(), id)).collect();
     let mut outcomes = Vec::new();
+    // All associations are with the same host, over the same paths.
+    let first = lines[0].association.clone();
+    let mut remember = pin!(args.reach.remember_more(&first));
     while outcomes.len() < lines.len() {
         tokio::select! {
+            never = &mut remember => match never {},
             Some(done) = running.join_next() => match done {
                 Ok((id, Ok(outcome))) => outcomes.push((id, outcome)),
                 Ok((_, Err(error))) => return Err(reason::ended(&peer, &error)),
@@ -291,7 +296,6 @@ async fn run_all(args: &ClientArgs, lines: &mut [Line]) -> Result<(), Failure> {
         }
     }
     let seconds = begin.elapsed().as_secs_f64();
-    lines.iter().for_each(|line| args.reach.remember_more(&line.association));
     outcomes.sort_by_key(|(id, _)| *id);
     let ends: Vec<End> = outcomes
         .into_iter()

@@ -1,11 +1,14 @@
 //! Reaches a peer: the options of the commands that connect.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use polypath::{
     Association, CloseReason, Config, ConnectError, ConnectOptions, Encapsulation, Endpoint,
-    EndpointOptions, Message, PathState, Refusal, SystemRoutes, Trust, UDP_PORT,
+    EndpointOptions, Event, EventsError, Message, PathState, Refusal, SystemRoutes, Trust,
+    UDP_PORT,
 };
 
 use crate::auth_key;
@@ -146,11 +149,23 @@ impl Reach {
         KnownHosts::open()?.add(&names, self.host_port(), peer)
     }
 
-    /// Adds the addresses that have answered since: a path may need longer than consent does.
-    pub(crate) fn remember_more(&self, association: &Association) {
-        if self.encryption.asks_known_hosts(self.raw) {
-            // The host is known already; the next command tries again.
-            let _ = self.remember(association);
+    /// Adds the addresses that answer later, as they do: a path may need longer than consent does.
+    /// Never ends.
+    pub(crate) async fn remember_more(&self, association: &Association) -> Infallible {
+        let mut events = association.events();
+        loop {
+            if self.encryption.asks_known_hosts(self.raw) {
+                // The host is known already; the next command tries again.
+                let _ = self.remember(association);
+            }
+            loop {
+                match events.next().await {
+                    Ok(Event::PathState { to: PathState::Active, .. })
+                    | Err(EventsError::Lagged { .. }) => break,
+                    Ok(_) => {}
+                    Err(_) => pending().await,
+                }
+            }
         }
     }
 

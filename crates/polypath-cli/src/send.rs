@@ -209,7 +209,6 @@ async fn attempt(
     let peer = args.reach.host.to_string();
     match result {
         Ok(Ok(outcome)) => {
-            args.reach.remember_more(&association);
             // Everything has arrived: errors of the shutdown do not matter.
             let _ = tokio::time::timeout(SHUTDOWN, association.shutdown()).await;
             leave(&endpoint, association).await;
@@ -245,6 +244,7 @@ async fn transfer(
     let result = tokio::select! {
         failure = interrupt.wait() => Err(failure),
         result = send(association, manifest, &counts, args.limit) => Ok(result),
+        never = args.reach.remember_more(association) => match never {},
     };
     (result, monitor.finish().await)
 }
