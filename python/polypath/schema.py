@@ -68,11 +68,12 @@ Loss: TypeAlias = str | float | GilbertElliott | LossScript
 class Link(TypedDict, total=False):
     """Parameters of a link, or those that differ in one direction of it.
 
-    `rate` as "10 Mbit/s", `delay` one way as "45 ms", `queue` as "50 packets", "64 KiB" or
+    `rate` as "10 Mbit/s", or `trace` as the milliseconds of a recording, `delay` one way as "45 ms", `queue` as "50 packets", "64 KiB" or
     "unlimited", `mtu` in bytes with the IP header, `loss` as "3 %" or a model.
     """
 
     rate: str
+    trace: list[int]
     delay: str
     queue: str
     mtu: str

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::loss::LossModel;
+use super::trace::RateTrace;
 use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 
 /// Initial configuration of a one-directional link.
@@ -12,6 +13,8 @@ use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 pub struct LinkConfig {
     /// Bits per second of whole packets, IP header included; `None` transmits in no time.
     pub rate: Option<Rate>,
+    /// Recorded times of transmission, instead of a rate.
+    pub trace: Option<RateTrace>,
     /// Propagation delay, one way.
     pub delay: Duration,
     /// Limit of the transmission queue.

@@ -12,6 +12,7 @@ mod counters;
 mod loss;
 mod policer;
 mod script;
+mod trace;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub use config::{LinkConfig, Policer, Reordering};
 pub use counters::LinkCounters;
 pub use loss::LossModel;
 pub use script::{LossScript, PacketKind};
+pub use trace::RateTrace;
 
 use crate::random::Random;
 use crate::units::{QueueLimit, Rate};
@@ -124,6 +126,8 @@ pub struct Link {
     config: LinkConfig,
     loss: loss::LossProcess,
     bucket: policer::Bucket,
+    /// Of a link with a trace.
+    transmitter: trace::Transmitter,
     dice: Dice,
     up: bool,
     /// Increases with every outage: packets of an earlier epoch are lost.
@@ -148,6 +152,7 @@ impl Link {
         Self {
             loss: loss::LossProcess::new(config.loss.clone()),
             bucket: policer::Bucket::default(),
+            transmitter: trace::Transmitter::default(),
             dice: Dice {
                 loss: dice("loss"),
                 reorder: dice("reorder"),
@@ -249,6 +254,10 @@ impl Link {
         } else {
             now
         };
+        if let Some(trace) = &self.config.trace {
+            self.busy_until = self.transmitter.send(trace, now, size);
+            return Some(self.busy_until);
+        }
         if self.last.0 != size {
             let time = self.config.rate.map_or(Duration::ZERO, |rate| rate.time_for(size.into()));
             self.last = (size, time);
@@ -317,6 +326,7 @@ impl Link {
         self.waiting.clear();
         self.waiting_bytes = 0;
         self.busy_until = now;
+        self.transmitter = trace::Transmitter::default();
     }
 
     /// Makes the link work again.
@@ -329,8 +339,9 @@ impl Link {
         self.up
     }
 
-    /// Changes the rate for packets offered from now on.
+    /// Changes the rate for packets offered from now on; a trace ends.
     pub fn set_rate(&mut self, rate: Option<Rate>) {
+        self.config.trace = None;
         self.config.rate = rate;
         self.last = (0, Duration::ZERO);
     }

@@ -154,9 +154,17 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
         Just(QueueLimit::Unlimited),
     ];
     let percent = || (0u8..=40).prop_map(Probability::percent);
-    (1_000_000u64..50_000_000, 0u64..100, queue, percent(), percent(), percent(), percent())
-        .prop_map(|(rate, delay, queue, loss, reorder, duplicate, corrupt)| LinkConfig {
-            rate: Some(Rate(rate)),
+    let rate = prop_oneof![
+        (1_000_000u64..50_000_000).prop_map(|rate| (Some(Rate(rate)), None)),
+        prop::collection::vec(1u64..50, 1..50).prop_map(|mut times| {
+            times.sort_unstable();
+            (None, RateTrace::new(times).ok())
+        }),
+    ];
+    (rate, 0u64..100, queue, percent(), percent(), percent(), percent()).prop_map(
+        |((rate, trace), delay, queue, loss, reorder, duplicate, corrupt)| LinkConfig {
+            rate,
+            trace,
             delay: Duration::from_millis(delay),
             queue,
             mtu: Some(1400),
@@ -166,7 +174,8 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
             reorder: Some(Reordering { probability: reorder, delay: Span::millis(50) }),
             duplicate,
             corrupt,
-        })
+        },
+    )
 }
 
 /// Runs the steps as a driver would, and checks the link after each step.
@@ -223,6 +232,40 @@ proptest! {
     #[test]
     fn the_same_seed_gives_the_same_fates(config in any_link(), steps in steps()) {
         prop_assert_eq!(drive(&config, &steps)?, drive(&config, &steps)?);
+    }
+
+    /// A traced link delivers in order, and between two times no more than its chances carry.
+    #[test]
+    fn in_order_and_never_more_than_the_trace(
+        mut times in prop::collection::vec(1u64..50, 1..50),
+        offers in prop::collection::vec((0u64..30_000_000, 40u32..=1500), 2..200),
+    ) {
+        times.sort_unstable();
+        let trace = RateTrace::new(times.clone()).unwrap();
+        let queue = QueueLimit::Unlimited;
+        let mut link = link(LinkConfig { rate: None, trace: Some(trace), queue, ..ten_mbit() });
+        let delay = link.config().delay;
+        let mut now = Time::ZERO;
+        let mut sent: std::collections::BTreeMap<u64, u64> = std::collections::BTreeMap::new();
+        let mut last = Time::ZERO;
+        for (gap, size) in offers {
+            now = now + Duration::from_nanos(gap);
+            let arrival = at(link.offer(now, size, &PAYLOAD[..size as usize - 20]));
+            prop_assert!(arrival >= last && arrival >= now + delay);
+            last = arrival;
+            let left = arrival.since(Time::ZERO) - delay;
+            prop_assert_eq!(left.subsec_nanos() % 1_000_000, 0);
+            *sent.entry(left.as_millis() as u64).or_default() += u64::from(size);
+        }
+        let length = *times.last().unwrap();
+        let chances = |ms: u64| times.iter().filter(|&&at| {
+            at % length == ms % length && ms >= at
+        }).count() as u64;
+        for (ms, bytes) in sent {
+            // A packet that began with an earlier chance ends with this one.
+            prop_assert!(bytes <= chances(ms) * 1504 + 1500, "{bytes} bytes at {ms} ms");
+            prop_assert!(chances(ms) > 0);
+        }
     }
 
     #[test]

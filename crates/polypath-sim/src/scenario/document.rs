@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::error::{Place, Problem, ScenarioError};
 use super::key::{Key, Segment};
-use super::{Scenario, de};
+use super::{Scenario, de, traces};
 
 /// Maximum number of files in a chain of `extends`.
 const MOST_EXTENDS: usize = 16;
@@ -116,7 +116,10 @@ impl Document {
                 .map_err(|source| ScenarioError::Read { path: path.clone(), source })?;
             let mut table = parse(Some(&path), &text)?;
             let base = table.remove("extends");
+            let folder = path.parent().unwrap_or_else(|| Path::new(""));
+            let traces = traces::read(&mut table, folder);
             document.texts.push((Some(path.clone()), text));
+            traces.map_err(|problem| document.place(problem))?;
             merge(&mut document.merged, table);
             let refuse = |text: String| {
                 let place = document.last_place("extends");
@@ -128,7 +131,7 @@ impl Document {
                     return refuse(format!("more than {MOST_EXTENDS} files deep, or in a circle"));
                 }
                 Some(Value::String(base)) => {
-                    next = Some(path.parent().unwrap_or_else(|| Path::new("")).join(base));
+                    next = Some(folder.join(base));
                 }
                 Some(other) => {
                     return refuse(format!("found {}; allowed: a file name", other.type_str()));

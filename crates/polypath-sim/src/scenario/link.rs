@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::cross_traffic::CrossTraffic;
-use crate::link::{LinkConfig, LossModel, Policer, Reordering};
+use crate::link::{LinkConfig, LossModel, Policer, RateTrace, Reordering};
 use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 
 /// Declares a struct with the parameters of a link: for paths, for links, and for the overrides of
@@ -20,6 +20,10 @@ macro_rules! with_link_parameters {
             /// Rate of whole packets, IP headers included; without it, transmission takes no time.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub rate: Option<Rate>,
+            /// Recorded milliseconds at which up to 1504 bytes may be sent, instead of a rate; in a
+            /// file, the name of a file with one in each line.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub trace: Option<RateTrace>,
             /// One-way propagation delay; none by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub delay: Option<Span>,
@@ -81,7 +85,9 @@ macro_rules! with_link_parameters {
             /// Takes from `base` the link parameters that are not set.
             #[allow(dead_code)] // only paths and their parts inherit
             pub(super) fn inherit(&mut self, base: &Self) {
-                self.rate = self.rate.or(base.rate);
+                if self.rate.is_none() && self.trace.is_none() {
+                    (self.rate, self.trace) = (base.rate, base.trace.clone());
+                }
                 self.delay = self.delay.or(base.delay);
                 self.queue = self.queue.or(base.queue);
                 self.mtu = self.mtu.or(base.mtu);
@@ -96,8 +102,12 @@ macro_rules! with_link_parameters {
             /// Configuration of one direction, in which `over` overrides these parameters.
             pub(crate) fn config(&self, over: &LinkSpec) -> LinkConfig {
                 let mtu = over.mtu.or(self.mtu);
+                let own = over.rate.is_some() || over.trace.is_some();
+                let (rate, trace) =
+                    if own { (over.rate, &over.trace) } else { (self.rate, &self.trace) };
                 LinkConfig {
-                    rate: over.rate.or(self.rate),
+                    rate,
+                    trace: trace.clone(),
                     delay: over.delay.or(self.delay).unwrap_or_default().duration(),
                     queue: over.queue.or(self.queue).unwrap_or_default(),
                     mtu: mtu.map(|size| u32::try_from(size.0).unwrap_or(u32::MAX)),
@@ -195,6 +205,7 @@ impl PathSpec {
             shares: _,
             cross_traffic,
             rate,
+            trace,
             delay,
             queue,
             mtu,
@@ -207,6 +218,7 @@ impl PathSpec {
         } = self;
         [
             ("rate", rate.is_some()),
+            ("trace", trace.is_some()),
             ("delay", delay.is_some()),
             ("queue", queue.is_some()),
             ("mtu", mtu.is_some()),

@@ -20,6 +20,7 @@ mod network;
 mod run;
 mod serialize;
 mod topology;
+mod traces;
 mod traffic;
 mod transport;
 mod workload;

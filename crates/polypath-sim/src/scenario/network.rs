@@ -308,6 +308,11 @@ impl NetworkBuilder {
             let key = Key::root().field("fault").index(i);
             let (targets, kind) = (self.targets(fault, &key)?, change(fault, &key)?);
             for link in targets {
+                let traced = self.topology.links[link.index()].config.trace.is_some();
+                if traced && fault.kind == FaultKind::Rate {
+                    let text = "the link has a trace; allowed: links with a rate";
+                    return Err(Problem::new(key.field("kind"), text));
+                }
                 let at = Time::ZERO + fault.at.duration();
                 changes.push(Change { at, link, kind: kind.clone() });
                 if let Some(span) = fault.lasts {
@@ -431,6 +436,9 @@ const LEAST_MTU: u32 = 68;
 fn check_link(config: &LinkConfig, key: &Key) -> Result<(), Problem> {
     if config.rate == Some(Rate(0)) {
         return Err(Problem::new(key.field("rate"), "found 0 bit/s; allowed: above 0"));
+    }
+    if config.rate.is_some() && config.trace.is_some() {
+        return Err(Problem::new(key.field("trace"), "either rate or trace, not both"));
     }
     if config.mtu.is_some_and(|mtu| mtu < LEAST_MTU) {
         return Err(Problem::new(key.field("mtu"), "allowed: at least 68 B"));

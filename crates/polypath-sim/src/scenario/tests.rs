@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::RunOptions;
-use crate::link::{LossModel, LossScript, PacketKind, Reordering};
+use crate::link::{LossModel, LossScript, PacketKind, RateTrace, Reordering};
 use crate::units::{Probability, QueueLimit, Rate, Size, Span, SpanRange};
 
 const GOOD: &str = r#"
@@ -96,7 +96,7 @@ fn wrong_keys_get_one_line() {
         (
             edited("delay =", "dealy ="),
             "line 6: path[0].dealy: no such key; did you mean \"delay\"? \
-          allowed: name, addresses, forward, back, edge, shares, cross_traffic, rate, delay, queue, mtu, mark_at, policer, loss, reorder, \
+          allowed: name, addresses, forward, back, edge, shares, cross_traffic, rate, trace, delay, queue, mtu, mark_at, policer, loss, reorder, \
           duplicate, corrupt",
         ),
         (
@@ -553,6 +553,40 @@ fn files_extend_files() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// A file may name its traces, relative to itself; a text has them itself.
+#[test]
+fn traces_are_read_from_files() {
+    let folder = std::env::temp_dir().join(format!("polypath-traces-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("lte.up", "3\n3\n8\n");
+    let good = GOOD.replacen("rate = \"10 Mbit/s\"", "trace = \"lte.up\"", 1);
+    assert_ne!(good, GOOD);
+    write("good.toml", &good);
+    let scenario = Scenario::from_file(folder.join("good.toml")).unwrap();
+    assert_eq!(scenario.paths[0].trace, Some(RateTrace::new(vec![3, 3, 8]).unwrap()));
+    // It no longer needs the file.
+    assert_eq!(Scenario::from_toml(&scenario.to_toml()).unwrap(), scenario);
+    let wrong = |text: &str, why: &str| {
+        write("wrong.toml", text);
+        let error = Scenario::from_file(folder.join("wrong.toml")).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    };
+    wrong(&good.replace("lte.up", "none.up"), "wrong.toml:5: path[0].trace: ");
+    write("bad.up", "8\n3\n");
+    wrong(&good.replace("lte.up", "bad.up"), "bad.up: entry 2 is 3, after 8; allowed: ascending");
+    wrong(&good.replace("\"lte.up\"", "[]"), "path[0].trace: found no entry");
+    let both = GOOD.replacen("rate =", "trace = [5]\nrate =", 1);
+    wrong(&both, "either rate or trace, not both");
+    assert!(Scenario::from_toml(&good).is_err(), "a text cannot name a file");
+    let fault = "[[fault]]\nat = \"1 s\"\npath = 0\nkind = \"rate\"\nrate = \"1 Mbit/s\"\n";
+    wrong(
+        &format!("{good}{fault}"),
+        "fault[0].kind: the link has a trace; allowed: links with a rate",
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn every_scenario_in_the_repository_is_good() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
@@ -670,6 +704,7 @@ fn link_spec() -> impl Strategy<Value = LinkSpec> {
     )
         .prop_map(|(rate, delay, queue, mtu, loss, reorder, duplicate)| LinkSpec {
             rate,
+            trace: None,
             delay,
             queue,
             mtu,
@@ -683,8 +718,15 @@ fn link_spec() -> impl Strategy<Value = LinkSpec> {
 }
 
 fn any_scenario() -> impl Strategy<Value = Scenario> {
-    let path = (link_spec(), prop::option::of(link_spec()), prop::option::of(link_spec()))
-        .prop_map(|(forward, back, edge)| PathSpec {
+    let edge =
+        (link_spec(), prop::collection::vec(1u64..1 << 32, 0..5)).prop_map(|(edge, times)| {
+            match RateTrace::new(times) {
+                Ok(trace) => LinkSpec { rate: None, trace: Some(trace), ..edge },
+                Err(_) => edge,
+            }
+        });
+    let path = (link_spec(), prop::option::of(link_spec()), prop::option::of(edge)).prop_map(
+        |(forward, back, edge)| PathSpec {
             cross_traffic: edge.as_ref().map(|_| CrossTraffic {
                 rate: Some(Rate(0)),
                 shape: Some(1.25),
@@ -695,7 +737,8 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
             back,
             edge,
             ..PathSpec::default()
-        });
+        },
+    );
     let fault = (any::<u64>(), prop::option::of(any::<u64>()), 1..=u64::MAX).prop_map(
         |(at, lasts, rate)| {
             let fault = Fault::rate(0, Span(at), Rate(rate)).direction(Direction::Back);

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use polypath_sim::link::{LossModel, LossScript, PacketKind, Reordering};
+use polypath_sim::link::{LossModel, LossScript, PacketKind, RateTrace, Reordering};
 use polypath_sim::outcome::{End, Outcome};
 use polypath_sim::scenario::{
     CheckEvery, Direction, EncapsulationSpec, Fault, LinkSpec, PathSpec, Series, SizeRange,
@@ -262,4 +262,29 @@ fn tshark_finds_nothing_wrong() {
         assert_eq!(headers, "");
         std::fs::remove_file(&path).unwrap();
     }
+}
+
+/// A trace with a chance in each millisecond is a rate of 1504 bytes per millisecond. One that has
+/// all its chances in the first half of each second has the same mean.
+#[test]
+fn a_trace_carries_what_its_mean_rate_carries() {
+    let took = |rate: Option<Rate>, trace: Option<Vec<u64>>| {
+        let mut path =
+            PathSpec::new(Rate::mbit(10), Span::millis(20)).queue(QueueLimit::Packets(200));
+        path.forward = Some(LinkSpec {
+            rate,
+            trace: trace.map(|times| RateTrace::new(times).unwrap()),
+            ..LinkSpec::default()
+        });
+        let scenario = Scenario::new("trace").path(path).workload(Workload::bulk(Size(15_000_000)));
+        let outcome = run(&scenario);
+        assert!(outcome.associations[0].complete);
+        outcome.associations[0].forward.time_from_start.unwrap()
+    };
+    let steady = took(Some(Rate(12_032_000)), None);
+    let even = took(None, Some((1..=1000).collect()));
+    assert!((0.97..1.03).contains(&(even / steady)), "{even} s, {steady} s");
+    let bursts = (0..1000).map(|n| n / 2).chain([1000]).collect();
+    let uneven = took(None, Some(bursts));
+    assert!((0.9..1.5).contains(&(uneven / steady)), "{uneven} s, {steady} s");
 }
