@@ -24,8 +24,7 @@ from support.program import make_file, sha256, target
 LAB = ROOT / ".venv-lab" / "bin"
 BUILT = target().resolve() / "installations"
 #: Cargo's release profile, quickly.
-QUICK = {"CARGO_TARGET_DIR": str(BUILT), "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1", "CARGO_PROFILE_RELEASE_LTO": "off",
-         "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16", "CARGO_PROFILE_RELEASE_DEBUG": "0"}
+QUICK = {"CARGO_TARGET_DIR": str(BUILT), "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1", "CARGO_PROFILE_RELEASE_DEBUG": "0"}
 MUSL = "x86_64-unknown-linux-musl"
 #: The smallest figure of the lab.
 FIGURE = "polypath-lab reproduce caro2006-retransmission 6 --quiet --out figure"
