@@ -68,8 +68,9 @@ Loss: TypeAlias = str | float | GilbertElliott | LossScript
 class Link(TypedDict, total=False):
     """Parameters of a link, or those that differ in one direction of it.
 
-    `rate` as "10 Mbit/s", or `trace` as the milliseconds of a recording, `delay` one way as "45 ms", `queue` as "50 packets", "64 KiB" or
-    "unlimited", `mtu` in bytes with the IP header, `loss` as "3 %" or a model.
+    `rate` as "10 Mbit/s", or `trace` as the milliseconds of a recording, `delay` one way as
+    "45 ms", `queue` as "50 packets", "64 KiB" or "unlimited", `mtu` in bytes with the IP header,
+    `loss` as "3 %" or a model.
     """
 
     rate: str
