@@ -4,6 +4,7 @@
 //! other, and passes on what arrives. The crate `polypath-virtual` does so for programs that use
 //! polypath's async API.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
 use polypath_proto::{Ecn, Fragmentation, RouteTable, Time};
@@ -25,7 +26,7 @@ pub struct DatagramNetwork {
 
 /// A datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Datagram {
+pub struct Datagram<'a> {
     /// Address and port of the sender.
     pub source: SocketAddr,
     /// Address and port of the receiver.
@@ -35,7 +36,7 @@ pub struct Datagram {
     /// Whether links may fragment it.
     pub fragmentation: Fragmentation,
     /// Its payload.
-    pub contents: Vec<u8>,
+    pub contents: Cow<'a, [u8]>,
 }
 
 impl DatagramNetwork {
@@ -87,7 +88,7 @@ impl DatagramNetwork {
     }
 
     /// Sends a datagram; its address is looked up, and the first link decides about it, at once.
-    pub fn send(&mut self, now: Time, datagram: Datagram) {
+    pub fn send(&mut self, now: Time, datagram: &Datagram<'_>) {
         let id = self.network.packets.take();
         let packet = self.network.packets.get_mut(id);
         packet.source = datagram.source;
@@ -105,7 +106,7 @@ impl DatagramNetwork {
     }
 
     /// Handles the next event; returns the datagram that has arrived with it, if there is one.
-    pub fn advance(&mut self) -> Option<Datagram> {
+    pub fn advance(&mut self) -> Option<Datagram<'static>> {
         let (now, event) = self.network.events.pop()?;
         match event {
             Event::Arrival { link, packet, ticket } => {
@@ -130,7 +131,7 @@ impl DatagramNetwork {
         None
     }
 
-    fn arrived(&mut self, now: Time, node: NodeId, id: PacketId) -> Option<Datagram> {
+    fn arrived(&mut self, now: Time, node: NodeId, id: PacketId) -> Option<Datagram<'static>> {
         if self.network.packets.get(id).to != node {
             self.network.forward(now, node, id);
             return None;
@@ -142,7 +143,7 @@ impl DatagramNetwork {
             destination: packet.destination,
             ecn: packet.ecn,
             fragmentation: packet.fragmentation,
-            contents: packet.bytes().to_vec(),
+            contents: packet.bytes().to_vec().into(),
         });
         self.network.packets.give_back(id);
         datagram

@@ -4,8 +4,7 @@
 //! it to the next timer, in steps of a millisecond. Between two such steps, [`drive`] moves it to
 //! each event of the network.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::poll_fn;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -65,14 +64,11 @@ pub(crate) async fn drive(world: World, idle: &Idle, limit: Duration) {
             tokio::time::advance((step + STEP).since(now)).await;
         } else {
             // A timer may expire first, or another packet be sent.
-            let mut timer = pin!(tokio::time::sleep_until(world.instant(last_step(next))));
-            poll_fn(|cx| {
-                if timer.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(());
-                }
-                world.poll_sent(cx)
-            })
-            .await;
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(world.instant(last_step(next))) => {}
+                () = poll_fn(|cx| world.poll_sent(cx)) => {}
+            }
         }
     }
 }

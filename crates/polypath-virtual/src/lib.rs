@@ -49,11 +49,8 @@ mod host;
 mod socket;
 mod world;
 
-use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 pub use polypath_sim::{Scenario, ScenarioError};
@@ -113,14 +110,11 @@ pub fn run<P: Future>(
     let limit = scenario.run.limit.duration();
     runtime.block_on(async {
         let world = World::new(scenario)?;
-        let mut network = pin!(clock::drive(world.clone(), &idle, limit));
-        let mut program = pin!(program(world));
-        poll_fn(|cx| {
-            if let Poll::Ready(output) = program.as_mut().poll(cx) {
-                return Poll::Ready(Ok(output));
-            }
-            network.as_mut().poll(cx).map(|()| Err(Error::TimeLimit { limit }))
-        })
-        .await
+        let network = clock::drive(world.clone(), &idle, limit);
+        tokio::select! {
+            biased;
+            output = program(world) => Ok(output),
+            () = network => Err(Error::TimeLimit { limit }),
+        }
     })
 }

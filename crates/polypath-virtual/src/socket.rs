@@ -68,7 +68,7 @@ impl DatagramSocket for VirtualSocket {
             destination: datagram.destination,
             ecn: datagram.ecn,
             fragmentation: datagram.fragmentation,
-            contents: datagram.contents.to_vec(),
+            contents: datagram.contents.into(),
         };
         self.world.send(self.host, datagram);
         Poll::Ready(Ok(()))

@@ -100,21 +100,20 @@ impl World {
     }
 
     /// Sends a datagram of a host.
-    pub(crate) fn send(&self, host: HostId, datagram: Datagram) {
+    pub(crate) fn send(&self, host: HostId, datagram: Datagram<'_>) {
         let now = self.now();
         let mut state = self.lock();
         if state.network.host_of(datagram.destination.ip()) == Some(host) {
-            return state.receive(datagram);
+            let contents = datagram.contents.into_owned().into();
+            return state.receive(Datagram { contents, ..datagram });
         }
-        state.network.send(now, datagram);
+        state.network.send(now, &datagram);
         state.sent = true;
         if let Some(waker) = state.waits.take() {
             waker.wake();
         }
     }
-}
 
-impl World {
     /// The seed of a host's next endpoint.
     pub(crate) fn next_seed(&self, host: HostId) -> Seed {
         let mut state = self.lock();
@@ -128,7 +127,7 @@ impl World {
 impl State {
     /// Puts a datagram that has arrived at its host into the socket that it is for, if there is
     /// one.
-    fn receive(&mut self, datagram: Datagram) {
+    fn receive(&mut self, datagram: Datagram<'static>) {
         let destination = datagram.destination;
         let Some(host) = self.network.host_of(destination.ip()) else { return };
         let any = SocketAddr::new(unspecified(destination.ip()), destination.port());
@@ -167,13 +166,13 @@ const BUFFER: usize = 4 << 20;
 /// Datagrams that have arrived and are not read yet.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    queue: VecDeque<Datagram>,
+    queue: VecDeque<Datagram<'static>>,
     bytes: usize,
     pub(crate) reader: Option<Waker>,
 }
 
 impl Inbox {
-    pub(crate) fn push(&mut self, datagram: Datagram) {
+    pub(crate) fn push(&mut self, datagram: Datagram<'static>) {
         if self.bytes + datagram.contents.len() > BUFFER {
             return;
         }
@@ -184,7 +183,7 @@ impl Inbox {
         }
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Datagram> {
+    pub(crate) fn pop(&mut self) -> Option<Datagram<'static>> {
         let datagram = self.queue.pop_front()?;
         self.bytes -= datagram.contents.len();
         Some(datagram)

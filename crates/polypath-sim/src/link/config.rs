@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::loss::LossModel;
-use super::trace::RateTrace;
+use super::rate_trace::RateTrace;
 use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 
 /// Initial configuration of a one-directional link.

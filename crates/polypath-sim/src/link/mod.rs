@@ -11,8 +11,8 @@ mod config;
 mod counters;
 mod loss;
 mod policer;
+mod rate_trace;
 mod script;
-mod trace;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,8 +22,8 @@ use polypath_proto::Time;
 pub use config::{LinkConfig, Policer, Reordering};
 pub use counters::LinkCounters;
 pub use loss::LossModel;
+pub use rate_trace::RateTrace;
 pub use script::{LossScript, PacketKind};
-pub use trace::RateTrace;
 
 use crate::random::Random;
 use crate::units::{QueueLimit, Rate};
@@ -127,7 +127,7 @@ pub struct Link {
     loss: loss::LossProcess,
     bucket: policer::Bucket,
     /// Of a link with a trace.
-    transmitter: trace::Transmitter,
+    transmitter: rate_trace::Transmitter,
     dice: Dice,
     up: bool,
     /// Increases with every outage: packets of an earlier epoch are lost.
@@ -152,7 +152,7 @@ impl Link {
         Self {
             loss: loss::LossProcess::new(config.loss.clone()),
             bucket: policer::Bucket::default(),
-            transmitter: trace::Transmitter::default(),
+            transmitter: rate_trace::Transmitter::default(),
             dice: Dice {
                 loss: dice("loss"),
                 reorder: dice("reorder"),
@@ -326,7 +326,7 @@ impl Link {
         self.waiting.clear();
         self.waiting_bytes = 0;
         self.busy_until = now;
-        self.transmitter = trace::Transmitter::default();
+        self.transmitter = rate_trace::Transmitter::default();
     }
 
     /// Makes the link work again.

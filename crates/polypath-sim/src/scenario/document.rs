@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::error::{Place, Problem, ScenarioError};
 use super::key::{Key, Segment};
-use super::{Scenario, de, traces};
+use super::{Scenario, de, rate_traces};
 
 /// Maximum number of files in a chain of `extends`.
 const MOST_EXTENDS: usize = 16;
@@ -117,7 +117,7 @@ impl Document {
             let mut table = parse(Some(&path), &text)?;
             let base = table.remove("extends");
             let folder = path.parent().unwrap_or_else(|| Path::new(""));
-            let traces = traces::read(&mut table, folder);
+            let traces = rate_traces::read(&mut table, folder);
             document.texts.push((Some(path.clone()), text));
             traces.map_err(|problem| document.place(problem))?;
             merge(&mut document.merged, table);
