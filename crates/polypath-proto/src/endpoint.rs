@@ -21,24 +21,10 @@ use crate::time::Time;
 use crate::transmit::{Ecn, FourTuple, Transmit};
 use crate::wire::{Checksum, Chunk, CommonHeader, Init, Packet, PacketError};
 
+mod entry;
 mod out_of_the_blue;
 
-#[derive(Debug)]
-struct Entry {
-    association: Association,
-    /// The tag indexed in `by_tag`; 0 once the association is closed: then its packets are out of
-    /// the blue, and its peer may open another one.
-    tag: VerificationTag,
-    /// Number of path changes at the last indexing; `u64::MAX` if no path is indexed.
-    paths: u64,
-    peers: Vec<IpAddr>,
-    timeout: Option<Time>,
-    released: bool,
-    /// Whether the association is in the queues `transmitting`, `with_events` and `stale`.
-    transmits: bool,
-    has_events_queued: bool,
-    stale: bool,
-}
+use entry::{Entry, Queues};
 
 /// Many associations over one SCTP port.
 #[derive(Debug)]
@@ -51,11 +37,7 @@ pub struct Endpoint {
     by_tag: BTreeMap<u32, AssociationId>,
     by_peer: BTreeMap<(IpAddr, u16), AssociationId>,
     timeouts: BTreeSet<(Time, AssociationId)>,
-    /// Associations that may have a packet to send, an event, or a timeout other than the indexed
-    /// one.
-    transmitting: VecDeque<AssociationId>,
-    with_events: VecDeque<AssociationId>,
-    stale: Vec<AssociationId>,
+    queues: Queues,
     replies: VecDeque<Reply>,
     stats: EndpointStats,
 }
@@ -78,9 +60,7 @@ impl Endpoint {
             by_tag: BTreeMap::new(),
             by_peer: BTreeMap::new(),
             timeouts: BTreeSet::new(),
-            transmitting: VecDeque::new(),
-            with_events: VecDeque::new(),
-            stale: Vec::new(),
+            queues: Queues::default(),
             replies: VecDeque::new(),
             stats: EndpointStats::default(),
         }
@@ -555,33 +535,41 @@ impl Endpoint {
         if let Some(reply) = self.replies.pop_front() {
             return Some(reply::write_reply(&reply, buf));
         }
-        while let Some(&id) = self.transmitting.front() {
+        while let Some(&id) = self.queues.transmitting.front() {
             if let Some(entry) = self.entries.get_mut(&id) {
                 let transmit = entry.association.poll_transmit(now, buf);
                 // It may have abandoned messages.
                 let has_events_queued = entry.association.has_events();
                 if has_events_queued && !std::mem::replace(&mut entry.has_events_queued, true) {
-                    self.with_events.push_back(id);
+                    self.queues.with_events.push_back(id);
                 }
                 // Its timers may have changed.
                 let changed = has_events_queued || transmit.is_some();
                 if changed && !std::mem::replace(&mut entry.stale, true) {
-                    self.stale.push(id);
+                    self.queues.stale.push(id);
+                }
+                if !entry.is_indexed() && !std::mem::replace(&mut entry.changes, true) {
+                    self.queues.changing.push(id);
                 }
                 if transmit.is_some() {
                     return transmit;
                 }
                 entry.transmits = false;
             }
-            self.transmitting.pop_front();
+            self.queues.transmitting.pop_front();
         }
         None
+    }
+
+    /// Whether [`poll_transmit`](Self::poll_transmit) may return a datagram.
+    pub fn has_datagrams(&self) -> bool {
+        !self.replies.is_empty() || !self.queues.transmitting.is_empty()
     }
 
     /// The next event of an association that is not released. Call it after every other call until
     /// it returns `None`.
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
-        while let Some(&id) = self.with_events.front() {
+        while let Some(&id) = self.queues.with_events.front() {
             if let Some(entry) = self.entries.get_mut(&id) {
                 while let Some(event) = entry.association.poll_event() {
                     if matches!(event, Event::Established { inbound: false }) {
@@ -593,14 +581,14 @@ impl Endpoint {
                 }
                 entry.has_events_queued = false;
             }
-            self.with_events.pop_front();
+            self.queues.with_events.pop_front();
         }
         None
     }
 
     /// Whether [`poll_event`](Self::poll_event) may return an event.
     pub fn has_events(&self) -> bool {
-        !self.with_events.is_empty()
+        !self.queues.with_events.is_empty()
     }
 
     /// Shared access to an association.
@@ -610,8 +598,12 @@ impl Endpoint {
 
     /// Exclusive access to an association.
     pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
-        self.touch(id);
-        self.entries.get_mut(&id).filter(|e| !e.released).map(|e| &mut e.association)
+        let entry = self.entries.get_mut(&id).filter(|e| !e.released)?;
+        self.queues.add(id, entry, true);
+        if !std::mem::replace(&mut entry.changes, true) {
+            self.queues.changing.push(id);
+        }
+        Some(&mut entry.association)
     }
 
     /// Every association not yet released, including closed ones.
@@ -668,10 +660,10 @@ impl Endpoint {
             transmits: false,
             has_events_queued: false,
             stale: false,
+            changes: false,
             association,
         };
         self.entries.insert(id, entry);
-        self.index(id);
         self.touch(id);
     }
 
@@ -709,33 +701,33 @@ impl Endpoint {
         }
     }
 
-    /// Updates the indices: the application may have closed associations since they were last
-    /// touched.
+    /// Updates the indices: the application may have closed associations, or their last packets may
+    /// have been sent.
     fn reindex(&mut self) {
-        for i in 0..self.stale.len() {
-            self.index(self.stale[i]);
+        while let Some(id) = self.queues.changing.pop() {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.changes = false;
+                if !entry.is_indexed() {
+                    self.index(id);
+                }
+            }
         }
     }
 
-    /// Queues an association whose state may have changed.
+    /// Queues and indexes an association whose state may have changed.
     fn touch(&mut self, id: AssociationId) {
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        if !std::mem::replace(&mut entry.transmits, true) {
-            self.transmitting.push_back(id);
+        if let Some(entry) = self.entries.get_mut(&id) {
+            self.queues.add(id, entry, entry.association.has_events());
+            if !entry.is_indexed() {
+                self.index(id);
+            }
         }
-        if !std::mem::replace(&mut entry.has_events_queued, true) {
-            self.with_events.push_back(id);
-        }
-        if !std::mem::replace(&mut entry.stale, true) {
-            self.stale.push(id);
-        }
-        self.index(id);
     }
 
     /// Updates the timeouts, and removes released associations that are closed.
     fn settle(&mut self) {
         self.reindex();
-        while let Some(id) = self.stale.pop() {
+        while let Some(id) = self.queues.stale.pop() {
             let Some(entry) = self.entries.get_mut(&id) else { continue };
             entry.stale = false;
             let timeout = entry.association.poll_timeout();

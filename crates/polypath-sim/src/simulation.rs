@@ -86,6 +86,7 @@ impl<'w> Simulation<'w> {
         let configs = opening.chain(plan.stacks.iter().map(|stack| &stack.config));
         let largest = configs.map(Config::path_mtu).max().unwrap_or(u16::MAX);
         let mut network = Network::new(plan.topology, seed, usize::from(largest));
+        network.expect(&plan.changes);
         network.start_traffic(plan.traffic.into_iter().map(|t| Source::new(t, seed)).collect());
         for node in plan.moves.iter().map(|one| one.node) {
             network.set_here(node, Move::is_here(&plan.moves, node, None));
@@ -548,13 +549,13 @@ impl<'w> Simulation<'w> {
 
     /// Sends all packets that the endpoint has to send.
     fn transmit(&mut self, index: usize) -> Result<(), String> {
-        loop {
+        while self.stacks[index].endpoint.has_datagrams() {
             let stack = &mut self.stacks[index];
             let id = self.network.packets.take();
             let packet = self.network.packets.get_mut(id);
             let Some(transmit) = stack.endpoint.poll_transmit(self.now, &mut packet.buffer) else {
                 self.network.packets.give_back(id);
-                return Ok(());
+                break;
             };
             let (size, room) = (transmit.size, packet.buffer.len());
             if size > room || size == 0 {
@@ -575,6 +576,7 @@ impl<'w> Simulation<'w> {
                 _ => self.network.send(self.now, id),
             }
         }
+        Ok(())
     }
 
     /// Sends the datagrams of a buffer that holds several.
@@ -593,7 +595,7 @@ impl<'w> Simulation<'w> {
         let Some(member) = self.stacks[stack].membership(id) else { return };
         let talk = &mut self.conversations[member.conversation];
         let flow = &mut talk.flows[member.side];
-        if flow.progress.first_data.is_some() {
+        if flow.progress.first_data.is_some() || flow.progress.messages_sent == 0 {
             return;
         }
         let association = self.stacks[stack].endpoint.association(id);

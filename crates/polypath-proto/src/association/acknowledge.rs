@@ -96,7 +96,7 @@ impl Sender<'_> {
         if self.sending.loss.watches_time() {
             self.undo_spurious(now, &report);
         }
-        self.pass_to_loss_detector(now, &report);
+        self.pass_to_loss_detector(now, &view);
         self.end_recoveries(now, cumulative);
         // RFC 9260 7.2.4: "if the received SACK chunk also acknowledges new DATA chunks and
         // advances the Cumulative TSN Ack Point, the cwnd adjustment rules defined in Sections

@@ -38,12 +38,15 @@ impl Sender<'_> {
 
     /// The path of the next packet with data, and its data; `None` if no data may be sent now.
     pub(super) fn next_data(&mut self, now: Time) -> Option<(PathId, Content)> {
-        self.model.procedures.before_sending(self, now);
+        let waits = self.model.procedures.before_sending(self, now);
         if let Some((path, tsn)) = self.next_tail_probe() {
             return Some((path, Content::Probe(tsn)));
         }
         if let Some(path) = self.next_copy(now) {
             return Some((path, Content::Copies));
+        }
+        if !waits {
+            return None;
         }
         // RFC 9260 6.1 C: retransmissions before new data.
         let lost = self.sending.flight.has_lost();
@@ -60,7 +63,7 @@ impl Sender<'_> {
         let concurrent = self.sending.is_concurrent();
         if (!lost || concurrent || !self.config.new_data_waits())
             && let Some(turn) = self.model.procedures.next_new_data(self, now)
-            && (concurrent || self.may_overtake(turn.path))
+            && (!lost || concurrent || self.may_overtake(turn.path))
         {
             return Some((turn.path, Content::NewData(turn.ahead)));
         }

@@ -26,15 +26,15 @@ impl Paths {
     #[inline]
     pub(super) fn adopt_source(&mut self, path: PathId, from: &FourTuple, shared: &Shared) {
         let p = &self[path];
+        if p.remote() == from.remote && p.local() == from.local.ip() {
+            return;
+        }
         if p.remote().ip() != from.remote.ip() {
             return;
         }
         // If the host has lost the path's local address, the address that received the packet
         // replaces it.
         let here = p.local() == from.local.ip();
-        if here && p.remote().port() == from.remote.port() {
-            return;
-        }
         let moves = !here && !shared.has_address(p.local());
         self[path].adopt_addresses(from.local, from.remote, moves);
     }

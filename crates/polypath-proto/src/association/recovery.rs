@@ -4,7 +4,7 @@ use super::Sender;
 use crate::ids::{PathId, Tsn};
 use crate::path::SentHere;
 use crate::policy::congestion::Spurious;
-use crate::policy::loss::{Alarm, PathTimes, Recovering, SentChunk};
+use crate::policy::loss::{Alarm, PathTimes, Recovering, SackView, SentChunk};
 use crate::policy::retransmission::LossCause;
 use crate::send::{Fate, InFlight, SackReport};
 use crate::time::Time;
@@ -45,13 +45,13 @@ impl Sender<'_> {
     }
 
     /// Passes a SACK to the loss detector.
-    pub(super) fn pass_to_loss_detector(&mut self, now: Time, report: &SackReport) {
+    pub(super) fn pass_to_loss_detector(&mut self, now: Time, sack: &SackView<'_>) {
         let mut times = std::mem::take(&mut self.sending.sack.times);
         times.clear();
         if self.sending.loss.watches_time() {
             times.extend(self.paths.ids().map(|path| self.times_of(now, path)));
         }
-        self.sending.loss.on_sack(&report.view(), &times);
+        self.sending.loss.on_sack(sack, &times);
         self.sending.sack.times = times;
     }
 

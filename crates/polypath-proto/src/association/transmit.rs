@@ -104,7 +104,8 @@ impl Association {
         let mut segments = 1;
         // Append datagrams of the same size, for segmentation offload.
         let large = segment > self.paths[path].max_packet();
-        while !probes && !large && segments < MAX_SEGMENTS && buf.len() - size >= segment {
+        let more = !probes && !large && !self.sending.is_idle();
+        while more && segments < MAX_SEGMENTS && buf.len() - size >= segment {
             let next = self.next_packet(now);
             let Some(next) = &next else { break };
             let fresh = matches!(next.kind, Kind::Data(Content::NewData(_)));

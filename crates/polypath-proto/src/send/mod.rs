@@ -226,6 +226,7 @@ impl Sending {
 
     /// The size of the next new chunk in a packet of its own, if TSNs are left, data may be sent,
     /// and the peer has room for it.
+    #[inline]
     pub(crate) fn next_new_chunk_size(&self, paths: &Paths) -> Option<u32> {
         let size = self.next_new_size(self.largest_payload)? + self.data_header();
         let size = self.flight.counted(size);

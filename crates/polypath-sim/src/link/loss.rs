@@ -64,23 +64,35 @@ impl LossModel {
 pub(super) struct LossProcess {
     model: LossModel,
     bad: bool,
-    seen: Seen,
+    /// The packets so far; `None` if no script will ask for their numbers.
+    seen: Option<Seen>,
 }
 
 impl LossProcess {
     pub(super) fn new(model: LossModel) -> Self {
-        Self { model, bad: false, seen: Seen::default() }
+        Self { model, bad: false, seen: Some(Seen::default()) }
+    }
+
+    /// No model that is set later will be a script. Counting the packets of each kind takes time.
+    pub(super) fn without_scripts(&mut self) {
+        if !matches!(self.model, LossModel::Script(_)) {
+            self.seen = None;
+        }
     }
 
     /// Replaces the model; a script still counts packets from the link's first packet.
     pub(super) fn set(&mut self, model: LossModel) {
+        debug_assert!(
+            self.seen.is_some() || !matches!(model, LossModel::Script(_)),
+            "the packets before a script were not counted"
+        );
         *self = Self { seen: self.seen, ..Self::new(model) };
     }
 
     /// Whether the next packet is lost. `payload` is its SCTP packet, empty for background packets.
     #[inline]
     pub(super) fn loses_next(&mut self, dice: &mut Random, payload: &[u8]) -> bool {
-        let kinds = self.seen.count(payload);
+        let seen = self.seen.as_mut().map(|seen| (seen.count(payload), &*seen));
         match &self.model {
             LossModel::None => {
                 dice.bits();
@@ -92,7 +104,9 @@ impl LossProcess {
                 self.bad ^= dice.chance(leave.get());
                 dice.chance(if self.bad { loss_bad } else { loss_good }.get())
             }
-            LossModel::Script(script) => script.takes(&self.seen, kinds),
+            LossModel::Script(script) => {
+                seen.is_some_and(|(kinds, seen)| script.takes(seen, kinds))
+            }
         }
     }
 }

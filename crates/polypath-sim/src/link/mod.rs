@@ -358,6 +358,11 @@ impl Link {
         self.config.loss = loss;
     }
 
+    /// No loss model that is set later will be a script: the link is quicker then.
+    pub(crate) fn without_scripts(&mut self) {
+        self.loss.without_scripts();
+    }
+
     /// Changes the MTU for packets offered from now on; `None` sets no limit.
     pub const fn set_mtu(&mut self, mtu: Option<u32>) {
         self.config.mtu = mtu;

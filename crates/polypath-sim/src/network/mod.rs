@@ -23,7 +23,7 @@ pub(crate) use queue::EventQueue;
 pub(crate) use topology::Routes;
 pub use topology::{HostId, LinkId, LinkPlan, NodeId, NodeKind, Topology};
 
-use crate::link::{Allows, Link, Ticket, Verdict};
+use crate::link::{Allows, Link, LossModel, Ticket, Verdict};
 use crate::pcapng::{InterfaceId, PcapNg};
 use trace::Tracer;
 use traffic::Source;
@@ -86,6 +86,21 @@ impl<'w> Network<'w> {
             capture: None,
             tracer: None,
             unroutable: 0,
+        }
+    }
+
+    /// Announces all changes that its links will have.
+    pub(crate) fn expect(&mut self, changes: &[Change]) {
+        let scripted = |link: usize| {
+            changes.iter().any(|change| {
+                change.link.index() == link
+                    && matches!(change.kind, ChangeKind::Loss(LossModel::Script(_)))
+            })
+        };
+        for (number, link) in self.links.iter_mut().enumerate() {
+            if !scripted(number) {
+                link.without_scripts();
+            }
         }
     }
 

@@ -217,8 +217,9 @@ pub(super) trait SenderProcedures: Debug + Sync {
 
     // Sending.
 
-    /// Called before the next packet is chosen.
-    fn before_sending(&self, s: &mut Sender<'_>, now: Time);
+    /// Called before the next packet is chosen. Returns whether to look for data that waits for its
+    /// transmission or retransmission.
+    fn before_sending(&self, s: &mut Sender<'_>, now: Time) -> bool;
 
     /// The next lost chunk that may be retransmitted now, and its path.
     fn next_retransmission(&self, s: &mut Sender<'_>, now: Time) -> Option<(PathId, Tsn)>;

@@ -118,10 +118,12 @@ impl SenderProcedures for Rfc9260 {
         s.schedule_heartbeat_of(now, path);
     }
 
-    fn before_sending(&self, s: &mut Sender<'_>, now: Time) {
-        if !s.sending.is_idle() {
+    fn before_sending(&self, s: &mut Sender<'_>, now: Time) -> bool {
+        let waits = !s.sending.is_idle();
+        if waits {
             s.without_active_path(now);
         }
+        waits
     }
 
     fn next_retransmission(&self, s: &mut Sender<'_>, now: Time) -> Option<(PathId, Tsn)> {

@@ -446,7 +446,10 @@ impl SenderProcedures for Ns2 {
     /// One generator serves all paths.
     fn schedule_heartbeat(&self, _: &mut Sender<'_>, _: Time, _: PathId) {}
 
-    fn before_sending(&self, _: &mut Sender<'_>, _: Time) {}
+    fn before_sending(&self, _: &mut Sender<'_>, _: Time) -> bool {
+        // Looking for new data changes the module's state, even if there is none.
+        true
+    }
 
     fn next_retransmission(&self, s: &mut Sender<'_>, now: Time) -> Option<(PathId, Tsn)> {
         if s.is_ns2_cmt() {
