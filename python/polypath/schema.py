@@ -4,7 +4,7 @@ The types do not validate at run time: a scenario is validated in one place only
 files, the command line and Python. Quantities are strings with units.
 """
 
-from typing import Literal, TypeAlias, TypedDict
+from typing import Literal, Required, TypeAlias, TypedDict
 
 from polypath.parameters import Parameters as Parameters
 from polypath.parameters import PolicyNames as PolicyNames
@@ -48,6 +48,18 @@ class LossScript(TypedDict, total=False):
     asconf_ack: list[int]
 
 
+class Red(TypedDict, total=False):
+    """Random early detection: a queue drops or marks packets before it is full.
+
+    Lengths in packets, on average with `weight` for each packet; a share of `probability` at `max`.
+    """
+
+    min: Required[int]
+    max: Required[int]
+    probability: str | float
+    weight: float
+
+
 class Policer(TypedDict):
     """A token bucket that drops packets beyond its rate."""
 
@@ -79,6 +91,7 @@ class Link(TypedDict, total=False):
     queue: str
     mtu: str
     mark_at: int
+    red: Red
     policer: Policer
     loss: Loss
     reorder: Reordering

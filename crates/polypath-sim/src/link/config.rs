@@ -24,6 +24,8 @@ pub struct LinkConfig {
     /// Queue length in packets from which ECN-capable packets are marked with congestion
     /// experienced (RFC 3168); `None` never marks.
     pub mark_at: Option<u32>,
+    /// Random early detection before the queue; `None` drops packets only when it is full.
+    pub red: Option<Red>,
     /// Token bucket that drops packets beyond its rate instead of delaying them. It applies before
     /// the queue and after the loss model.
     pub policer: Option<Policer>,
@@ -37,6 +39,33 @@ pub struct LinkConfig {
     pub duplicate: Probability,
     /// Probability that one bit of the SCTP packet arrives inverted.
     pub corrupt: Probability,
+}
+
+/// Random early detection: a queue that has been long on average drops or marks some packets before
+/// it is full.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Red {
+    /// Average length in packets from which some are marked, or dropped if they must not be marked.
+    pub min: u32,
+    /// Average length from which some are dropped; all are from twice this length.
+    pub max: u32,
+    /// Share of the packets that is chosen at `max`; 10 % by default, as in ns-2.
+    #[serde(default = "Red::default_probability")]
+    pub probability: Probability,
+    /// Weight of a packet in the average; 0.002 by default, as in the paper.
+    #[serde(default = "Red::default_weight")]
+    pub weight: f64,
+}
+
+impl Red {
+    fn default_probability() -> Probability {
+        Probability::percent(10)
+    }
+
+    const fn default_weight() -> f64 {
+        0.002
+    }
 }
 
 /// A token bucket: a packet passes if the bucket holds as many bytes as the packet has, and takes

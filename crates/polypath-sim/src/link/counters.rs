@@ -15,7 +15,7 @@ pub struct LinkCounters {
     pub delivered: u64,
     /// Bytes of the delivered packets.
     pub delivered_bytes: u64,
-    /// Packets dropped because the queue was full, or the policer's bucket empty.
+    /// Packets dropped because the queue was full or had been long, or the policer's bucket empty.
     pub dropped_queue: u64,
     /// Packets dropped because they were larger than the MTU.
     pub dropped_mtu: u64,

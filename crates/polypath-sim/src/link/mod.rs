@@ -12,6 +12,7 @@ mod counters;
 mod loss;
 mod policer;
 mod rate_trace;
+mod red;
 mod script;
 
 use std::collections::VecDeque;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use polypath_proto::Time;
 
-pub use config::{LinkConfig, Policer, Reordering};
+pub use config::{LinkConfig, Policer, Red, Reordering};
 pub use counters::LinkCounters;
 pub use loss::LossModel;
 pub use rate_trace::RateTrace;
@@ -80,6 +81,8 @@ pub enum DropReason {
     Loss,
     /// The queue is full.
     Queue,
+    /// The queue has been long: random early detection.
+    Early,
     /// The policer's bucket is empty.
     Policer,
 }
@@ -92,6 +95,7 @@ impl DropReason {
             Self::Mtu => "dropped: larger than the MTU",
             Self::Loss => "dropped: lost",
             Self::Queue => "dropped: queue full",
+            Self::Early => "dropped: early",
             Self::Policer => "dropped: beyond the policer's rate",
         }
     }
@@ -118,6 +122,7 @@ struct Dice {
     reorder: Random,
     duplicate: Random,
     corrupt: Random,
+    red: Random,
 }
 
 /// A one-directional link with its state.
@@ -126,6 +131,7 @@ pub struct Link {
     config: LinkConfig,
     loss: loss::LossProcess,
     bucket: policer::Bucket,
+    detector: red::Detector,
     /// Of a link with a trace.
     transmitter: rate_trace::Transmitter,
     dice: Dice,
@@ -152,12 +158,14 @@ impl Link {
         Self {
             loss: loss::LossProcess::new(config.loss.clone()),
             bucket: policer::Bucket::default(),
+            detector: red::Detector::default(),
             transmitter: rate_trace::Transmitter::default(),
             dice: Dice {
                 loss: dice("loss"),
                 reorder: dice("reorder"),
                 duplicate: dice("duplicate"),
                 corrupt: dice("corrupt"),
+                red: dice("red"),
             },
             config,
             up: true,
@@ -205,7 +213,15 @@ impl Link {
             self.counters.dropped_queue += 1;
             return Verdict::Drop(DropReason::Policer);
         }
-        let marked = allows.mark && self.is_congested(now);
+        let early = match self.config.red {
+            Some(red) => self.detect(now, size, &red),
+            None => red::Fate::Pass,
+        };
+        if early == red::Fate::Drop || (early == red::Fate::Mark && !allows.mark) {
+            self.counters.dropped_queue += 1;
+            return Verdict::Drop(DropReason::Early);
+        }
+        let marked = early == red::Fate::Mark || (allows.mark && self.is_congested(now));
         let Some(sent) = self.enqueue(now, size) else {
             self.counters.dropped_queue += 1;
             return Verdict::Drop(DropReason::Queue);
@@ -228,6 +244,21 @@ impl Link {
         let verdict = self.offer(now, size, &[]);
         self.background.add_change(&before, &self.counters);
         verdict
+    }
+
+    /// Random early detection for a packet that is offered to the queue.
+    fn detect(&mut self, now: Time, size: u32, red: &Red) -> red::Fate {
+        self.forget_departed(now);
+        let idle = now.since(self.busy_until);
+        let idle = match (&self.config.trace, self.config.rate) {
+            (Some(trace), _) => trace.chances(self.busy_until, now),
+            (None, Some(rate)) => (idle.as_nanos() / rate.time_for(size.into()).as_nanos().max(1))
+                .try_into()
+                .unwrap_or(u64::MAX),
+            // Transmission takes no time: there is no queue.
+            (None, None) => 1,
+        };
+        self.detector.offer(red, self.waiting.len(), idle, self.dice.red.unit())
     }
 
     fn is_congested(&mut self, now: Time) -> bool {

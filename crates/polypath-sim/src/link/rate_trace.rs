@@ -79,6 +79,11 @@ impl RateTrace {
         round * self.0.len() as u64 + before
     }
 
+    /// Number of chances from one time up to another; 0 if that is earlier.
+    pub(super) fn chances(&self, from: Time, to: Time) -> u64 {
+        self.first_from(to).saturating_sub(self.first_from(from))
+    }
+
     /// Milliseconds of one repetition.
     fn length(&self) -> u64 {
         self.0.last().copied().unwrap_or(1)

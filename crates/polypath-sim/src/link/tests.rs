@@ -153,6 +153,11 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
         (0u64..30_000).prop_map(QueueLimit::Bytes),
         Just(QueueLimit::Unlimited),
     ];
+    let red = (0u32..10, 1u32..10, 0.001..0.5).prop_map(|(min, more, weight)| {
+        let probability = Probability::percent(10);
+        Red { min, max: min + more, probability, weight }
+    });
+    let queue = (queue, prop::option::of(red));
     let percent = || (0u8..=40).prop_map(Probability::percent);
     let rate = prop_oneof![
         (1_000_000u64..50_000_000).prop_map(|rate| (Some(Rate(rate)), None)),
@@ -162,13 +167,14 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
         }),
     ];
     (rate, 0u64..100, queue, percent(), percent(), percent(), percent()).prop_map(
-        |((rate, trace), delay, queue, loss, reorder, duplicate, corrupt)| LinkConfig {
+        |((rate, trace), delay, (queue, red), loss, reorder, duplicate, corrupt)| LinkConfig {
             rate,
             trace,
             delay: Duration::from_millis(delay),
             queue,
             mtu: Some(1400),
             mark_at: None,
+            red,
             policer: None,
             loss: LossModel::bernoulli(loss),
             reorder: Some(Reordering { probability: reorder, delay: Span::millis(50) }),

@@ -218,7 +218,7 @@ impl Tracer {
         hops.fate.push(match verdict {
             Verdict::Deliver { .. } => SENT,
             Verdict::Drop(DropReason::Loss) => 2,
-            Verdict::Drop(DropReason::Queue | DropReason::Policer) => 3,
+            Verdict::Drop(DropReason::Queue | DropReason::Early | DropReason::Policer) => 3,
             Verdict::Drop(DropReason::Down) => DOWN,
             Verdict::Drop(DropReason::Mtu) => 5,
         });

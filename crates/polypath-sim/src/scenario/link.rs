@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::cross_traffic::CrossTraffic;
-use crate::link::{LinkConfig, LossModel, Policer, RateTrace, Reordering};
+use crate::link::{LinkConfig, LossModel, Policer, RateTrace, Red, Reordering};
 use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 
 /// Declares a struct with the parameters of a link: for paths, for links, and for the overrides of
@@ -36,6 +36,9 @@ macro_rules! with_link_parameters {
             /// Queue length in packets from which ECN-capable packets are marked; never by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub mark_at: Option<u32>,
+            /// Random early detection before the queue; none by default.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub red: Option<Red>,
             /// Token bucket that drops packets beyond its rate; none by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub policer: Option<Policer>,
@@ -92,6 +95,7 @@ macro_rules! with_link_parameters {
                 self.queue = self.queue.or(base.queue);
                 self.mtu = self.mtu.or(base.mtu);
                 self.mark_at = self.mark_at.or(base.mark_at);
+                self.red = self.red.or(base.red);
                 self.policer = self.policer.or(base.policer);
                 self.loss = self.loss.take().or_else(|| base.loss.clone());
                 self.reorder = self.reorder.or(base.reorder);
@@ -112,6 +116,7 @@ macro_rules! with_link_parameters {
                     queue: over.queue.or(self.queue).unwrap_or_default(),
                     mtu: mtu.map(|size| u32::try_from(size.0).unwrap_or(u32::MAX)),
                     mark_at: over.mark_at.or(self.mark_at),
+                    red: over.red.or(self.red),
                     policer: over.policer.or(self.policer),
                     loss: over.loss.clone().or_else(|| self.loss.clone()).unwrap_or_default(),
                     reorder: over.reorder.or(self.reorder),
@@ -210,6 +215,7 @@ impl PathSpec {
             queue,
             mtu,
             mark_at,
+            red,
             policer,
             loss,
             reorder,
@@ -223,6 +229,7 @@ impl PathSpec {
             ("queue", queue.is_some()),
             ("mtu", mtu.is_some()),
             ("mark_at", mark_at.is_some()),
+            ("red", red.is_some()),
             ("policer", policer.is_some()),
             ("loss", loss.is_some()),
             ("reorder", reorder.is_some()),

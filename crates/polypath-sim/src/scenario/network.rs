@@ -443,5 +443,15 @@ fn check_link(config: &LinkConfig, key: &Key) -> Result<(), Problem> {
     if config.mtu.is_some_and(|mtu| mtu < LEAST_MTU) {
         return Err(Problem::new(key.field("mtu"), "allowed: at least 68 B"));
     }
+    if let Some(red) = &config.red {
+        let of =
+            |name: &'static str, text: &str| Err(Problem::new(key.field("red").field(name), text));
+        if red.min >= red.max {
+            return of("max", "allowed: above min");
+        }
+        if !(red.weight > 0.0 && red.weight <= 1.0) {
+            return of("weight", "allowed: above 0, up to 1");
+        }
+    }
     Ok(())
 }

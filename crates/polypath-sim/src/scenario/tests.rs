@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::RunOptions;
-use crate::link::{LossModel, LossScript, PacketKind, RateTrace, Reordering};
+use crate::link::{LossModel, LossScript, PacketKind, RateTrace, Red, Reordering};
 use crate::units::{Probability, QueueLimit, Rate, Size, Span, SpanRange};
 
 const GOOD: &str = r#"
@@ -96,7 +96,7 @@ fn wrong_keys_get_one_line() {
         (
             edited("delay =", "dealy ="),
             "line 6: path[0].dealy: no such key; did you mean \"delay\"? \
-          allowed: name, addresses, forward, back, edge, shares, cross_traffic, rate, trace, delay, queue, mtu, mark_at, policer, loss, reorder, \
+          allowed: name, addresses, forward, back, edge, shares, cross_traffic, rate, trace, delay, queue, mtu, mark_at, red, policer, loss, reorder, \
           duplicate, corrupt",
         ),
         (
@@ -693,6 +693,12 @@ fn link_spec() -> impl Strategy<Value = LinkSpec> {
     ];
     let reorder =
         (p(), any::<u64>()).prop_map(|(probability, n)| Reordering { probability, delay: Span(n) });
+    let red = (any::<u16>(), 1..=u32::MAX / 2, p(), 0.001..1.0).prop_map(
+        |(min, more, probability, weight)| {
+            let min = u32::from(min);
+            Red { min, max: min + more, probability, weight }
+        },
+    );
     (
         prop::option::of((1..=u64::MAX).prop_map(Rate)),
         prop::option::of(any::<u64>().prop_map(Span)),
@@ -701,14 +707,16 @@ fn link_spec() -> impl Strategy<Value = LinkSpec> {
         prop::option::of(loss),
         prop::option::of(reorder),
         prop::option::of(p()),
+        prop::option::of(red),
     )
-        .prop_map(|(rate, delay, queue, mtu, loss, reorder, duplicate)| LinkSpec {
+        .prop_map(|(rate, delay, queue, mtu, loss, reorder, duplicate, red)| LinkSpec {
             rate,
             trace: None,
             delay,
             queue,
             mtu,
             mark_at: None,
+            red,
             policer: None,
             loss,
             reorder,
@@ -783,4 +791,24 @@ proptest! {
         let read = Scenario::from_toml(&text).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
         prop_assert_eq!(read, scenario);
     }
+}
+
+#[test]
+fn random_early_detection_has_defaults_and_limits() {
+    let with =
+        |red: &str| Scenario::from_toml(&GOOD.replacen("rate =", &format!("{red}\nrate ="), 1));
+    let red = with("red = { min = 5, max = 15 }").unwrap().paths[0].red.unwrap();
+    assert_eq!((red.probability, red.weight), (Probability::percent(10), 0.002));
+    let wrong = |red: &str, why: &str| {
+        let error = with(red).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    };
+    wrong("red = { min = 5 }", "max");
+    wrong("red = { min = 5, max = 5 }", "path[0].red.max: allowed: above min");
+    wrong(
+        "red = { min = 5, max = 6, weight = 0 }",
+        "path[0].red.weight: allowed: above 0, up to 1",
+    );
+    wrong("red = { min = 5, max = 6, weight = nan }", "path[0].red.weight");
+    wrong("red = { min = 5, max = 6, size = 7 }", "size");
 }

@@ -9,6 +9,7 @@ mod messages;
 mod modern;
 mod packets;
 mod paths;
+mod queues;
 mod rack;
 mod receive_buffer;
 mod recovery;
