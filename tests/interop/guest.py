@@ -1,7 +1,8 @@
 """A Linux kernel with SCTP as a process: user-mode Linux, with the host's files as its root.
 
 The guest is attached to host `b` of a network through a bridge on each path, and takes over its addresses.
-Commands are sent over a serial line: a shell reads them, or a program while the shell runs it.
+Commands are sent over a serial line: a shell reads them, or a program while the shell runs it. So a command waits
+until the program before it is over, which might read it as it ends.
 """
 
 import itertools
@@ -27,6 +28,7 @@ class Guest:
         self.out_path, self.err_path = folder / "guest.out", folder / "guest.err"
         self.numbers = itertools.count(1)
         self.udp_port = 0
+        self.program: Program | None = None
         host = network.b
         devices = []
         for path in (1, 2):
@@ -71,8 +73,15 @@ class Guest:
         self.popen.stdin.write(line.encode() + b"\n")
         self.popen.stdin.flush()
 
+    def wait_for_shell(self) -> None:
+        """Wait until the last program is over."""
+        if self.program is not None:
+            wait_until(self.program.over, 15, lambda: f"the guest's last program does not end: {self.program.out}",
+                       alive=self.popen)
+
     def run(self, command: str) -> str:
         """Run a command to its end and return its output."""
+        self.wait_for_shell()
         mark = f"done-{next(self.numbers)}"
         start = len(self.text)
         self.say(f"{command}; echo {mark} $?")
@@ -88,7 +97,9 @@ class Guest:
             # Setting it to the same value would close the kernel's UDP socket and open another.
             self.run(f"sysctl -qw net.sctp.udp_port={port} net.sctp.encap_port={port}")
             self.udp_port = port
-        return Program(self, shlex.join(words))
+        self.wait_for_shell()
+        self.program = Program(self, shlex.join(words))
+        return self.program
 
     def stop(self) -> None:
         if self.popen.poll() is None:
