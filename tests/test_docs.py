@@ -156,7 +156,7 @@ def test_the_rates_of_the_figure(tmp_path):
     cable, mobile = figure.PATHS
     assert mean(cable, 1, 4) > 40 and mean(mobile, 1, 4) > 14
     assert mean(cable, 4.1, 8) == 0 and mean(mobile, 4.1, 8) > 14
-    assert mean(cable, 11.5, 12.5) > 40
+    assert mean(cable, 9, 11) > 40
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
