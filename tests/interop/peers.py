@@ -157,10 +157,18 @@ class Pair:
         return ["connect" if connects else "listen", own, str(SCTP_PORT),
                 other if connects else "-", udp, udp, *options]
 
+    def name(self, side: str) -> str:
+        """The stack of a side."""
+        return "polypath" if side == "a" else self.case.stack
+
     def start(self, side: str, connects: bool, paths: int = 1, options: tuple[str, ...] = (),
               words: list[str] | None = None, host=None) -> Peer:
         """Start the polypath peer ("a") or the other one ("b")."""
         words = words or self.words(side, connects, paths, options)
+        # A peer that has ended its association has the UDP port until it exits; usrsctp starts without it.
+        for peer in self.started:
+            if peer.name == self.name(side) and isinstance(peer.process, Process) and peer.saw("end"):
+                peer.process.wait()
         host = host or (self.network.a if side == "a" else self.network.b)
         program = ours() if side == "a" else self.program
         if side == "b" and self.guest:
@@ -168,7 +176,7 @@ class Pair:
         else:
             line = [*host.inside, program, *words]
             process = Process(line, self.folder, len(self.started), stdin=subprocess.PIPE)
-        peer = Peer("polypath" if side == "a" else self.case.stack, process)
+        peer = Peer(self.name(side), process)
         self.started.append(peer)
         return peer
 
