@@ -70,7 +70,7 @@ def compare(revision: str, rounds: int, seconds: float) -> Costs:
         "simulator: 80 MiB at 3 % loss": ratios("simulator", simulated, 30 * rounds),
         "sockets, the rules of RFC 9260": ratios("sockets", sockets(profile="rfc9260"), 6 * rounds),
         "sockets, default settings": ratios("sockets with default settings", sockets(), 6 * rounds),
-        "sockets, encrypted": ratios("encrypted sockets", sockets("--encrypt"), 2 * rounds),
+        "sockets, encrypted, default settings": ratios("encrypted sockets", sockets("--encrypt"), 2 * rounds),
     })
 
 

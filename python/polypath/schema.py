@@ -51,7 +51,8 @@ class LossScript(TypedDict, total=False):
 class Red(TypedDict, total=False):
     """Random early detection: a queue drops or marks packets before it is full.
 
-    Lengths in packets, on average with `weight` for each packet; a share of `probability` at `max`.
+    Lengths in packets, on average with `weight` for each packet. At `max` the gaps between
+    chosen packets are from one to 1 / `probability` packets.
     """
 
     min: Required[int]

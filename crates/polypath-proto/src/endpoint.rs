@@ -539,17 +539,16 @@ impl Endpoint {
             if let Some(entry) = self.entries.get_mut(&id) {
                 let transmit = entry.association.poll_transmit(now, buf);
                 // It may have abandoned messages.
-                let has_events_queued = entry.association.has_events();
-                if has_events_queued && !std::mem::replace(&mut entry.has_events_queued, true) {
-                    self.queues.with_events.push_back(id);
+                let has_events = entry.association.has_events();
+                if has_events {
+                    self.queues.add_events(id, entry);
                 }
                 // Its timers may have changed.
-                let changed = has_events_queued || transmit.is_some();
-                if changed && !std::mem::replace(&mut entry.stale, true) {
-                    self.queues.stale.push(id);
+                if has_events || transmit.is_some() {
+                    self.queues.add_stale(id, entry);
                 }
-                if !entry.is_indexed() && !std::mem::replace(&mut entry.changes, true) {
-                    self.queues.changing.push(id);
+                if !entry.is_indexed() {
+                    self.queues.add_changing(id, entry);
                 }
                 if transmit.is_some() {
                     return transmit;
@@ -600,9 +599,7 @@ impl Endpoint {
     pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
         let entry = self.entries.get_mut(&id).filter(|e| !e.released)?;
         self.queues.add(id, entry, true);
-        if !std::mem::replace(&mut entry.changes, true) {
-            self.queues.changing.push(id);
-        }
+        self.queues.add_changing(id, entry);
         Some(&mut entry.association)
     }
 

@@ -63,7 +63,7 @@ impl Sender<'_> {
         let concurrent = self.sending.is_concurrent();
         if (!lost || concurrent || !self.config.new_data_waits())
             && let Some(turn) = self.model.procedures.next_new_data(self, now)
-            && (!lost || concurrent || self.may_overtake(turn.path))
+            && self.may_overtake(turn.path)
         {
             return Some((turn.path, Content::NewData(turn.ahead)));
         }
@@ -173,9 +173,16 @@ impl Sender<'_> {
         }
     }
 
+    /// Whether new data may be sent on `path` although a lost chunk may wait for its window.
+    #[inline]
+    pub(super) fn may_overtake(&mut self, path: PathId) -> bool {
+        let free = !self.sending.flight.has_lost() || self.sending.is_concurrent();
+        free || self.may_pass_lost(path)
+    }
+
     /// Whether new data may be sent on `path` while a lost chunk waits for the window of another
     /// path. The peer's buffer must have room for the lost chunks too.
-    pub(super) fn may_overtake(&mut self, path: PathId) -> bool {
+    fn may_pass_lost(&mut self, path: PathId) -> bool {
         let Some((tsn, chunk, cause)) = self.sending.flight.first_lost() else { return true };
         let lost = chunk.as_lost(tsn, cause);
         let held_back: u32 = self.paths.iter().map(Path::lost).sum();

@@ -154,7 +154,6 @@ impl Sender<'_> {
         let bundles = self.sending.queue.begin_packet();
         let first = self.sending.queue.next_stream();
         let header = self.sending.data_header();
-        let concurrent = self.sending.is_concurrent();
         loop {
             let room = w.remaining() / 4 * 4;
             let Some(room) = room.checked_sub(header) else { break };
@@ -163,8 +162,7 @@ impl Sender<'_> {
             }
             let Some((n, reserved)) = self.next_new_chunk(path, ahead, room) else { break };
             let size = self.sending.flight.counted(n + header);
-            let overtakes =
-                concurrent || !self.sending.flight.has_lost() || self.may_overtake(path);
+            let overtakes = self.may_overtake(path);
             let allowed = probe || self.may_burst(now, path);
             if !allowed || !self.sending.peer_has_room(size) || !overtakes {
                 break;

@@ -54,11 +54,30 @@ impl Queues {
         if !std::mem::replace(&mut entry.transmits, true) {
             self.transmitting.push_back(id);
         }
-        if with_events && !std::mem::replace(&mut entry.has_events_queued, true) {
+        if with_events {
+            self.add_events(id, entry);
+        }
+        self.add_stale(id, entry);
+    }
+
+    /// Adds an association that may have an event.
+    pub(super) fn add_events(&mut self, id: AssociationId, entry: &mut Entry) {
+        if !std::mem::replace(&mut entry.has_events_queued, true) {
             self.with_events.push_back(id);
         }
+    }
+
+    /// Adds an association whose timeout may have changed.
+    pub(super) fn add_stale(&mut self, id: AssociationId, entry: &mut Entry) {
         if !std::mem::replace(&mut entry.stale, true) {
             self.stale.push(id);
+        }
+    }
+
+    /// Adds an association whose tag or addresses may differ from the indexed ones.
+    pub(super) fn add_changing(&mut self, id: AssociationId, entry: &mut Entry) {
+        if !std::mem::replace(&mut entry.changes, true) {
+            self.changing.push(id);
         }
     }
 }

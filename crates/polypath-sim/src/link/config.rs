@@ -50,7 +50,8 @@ pub struct Red {
     pub min: u32,
     /// Average length from which some are dropped; all are from twice this length.
     pub max: u32,
-    /// Share of the packets that is chosen at `max`; 10 % by default, as in ns-2.
+    /// The paper's probability p_b at `max`; 10 % by default, as in ns-2. The gaps between chosen
+    /// packets are uniform from 1 to 1/p_b, so that about 2 p_b of all packets are chosen.
     #[serde(default = "Red::default_probability")]
     pub probability: Probability,
     /// Weight of a packet in the average; 0.002 by default, as in the paper.

@@ -51,10 +51,11 @@ impl Detector {
         } else {
             most * (self.average - min) / (max - min)
         };
-        // The paper's p_a: the gaps between chosen packets are uniform instead of geometric.
+        // The paper's p_a: the gaps between chosen packets are uniform, from 1 to 1/p_b, instead of
+        // geometric.
         let left = 1.0 - f64::from(self.passed) * share;
         if left > 0.0 && draw >= share / left {
-            self.passed += 1;
+            self.passed = self.passed.saturating_add(1);
             return Fate::Pass;
         }
         self.passed = 0;
@@ -88,7 +89,8 @@ mod tests {
         Detector { average, passed: 0 }
     }
 
-    /// The paper, section IV: after L arrivals that find queues of 1, 2, ... L packets, the average
+    /// The paper, "An upper bound for w_q": after L
+    /// arrivals that find queues of 1, 2, ... L packets, the average
     /// is L + 1 + ((1 - w)^(L + 1) - 1) / w. With w = 0.001 it is 4.88 after 100 of them.
     #[test]
     fn the_average_follows_a_burst_as_in_the_paper() {
@@ -113,8 +115,8 @@ mod tests {
         assert!(detector.average < 1e-9);
     }
 
-    /// Between the thresholds one of 1/p packets is chosen, at gaps that are uniform up to 2/p - 1:
-    /// never later.
+    /// The paper, "Calculating the packet-marking probability", method 2: the gaps between chosen
+    /// packets are uniform from 1 to 1/p.
     #[test]
     fn gaps_are_uniform() {
         let fixed = Red { weight: 0.0, ..red() };

@@ -1,5 +1,6 @@
 //! CUBIC and BBR fill a link, keep its queue short, and share it.
 
+use polypath_sim::outcome::Outcome;
 use polypath_sim::scenario::{CheckEvery, Series};
 use polypath_sim::units::Span;
 use polypath_sim::{RunOptions, Scenario};
@@ -82,12 +83,16 @@ impl Link {
         let series = Some(Series { interval: Some(Span::millis(10)) });
         let options =
             RunOptions { series, check_every: Some(CheckEvery::End), ..RunOptions::default() };
-        let outcome = scenario.run(&options).unwrap();
-        let sender = outcome.series.iter().find(|series| series.side == "sender").unwrap();
-        let late = sender.time.iter().zip(&sender.srtt).filter(|(time, _)| **time > 3.0);
-        let srtt: Vec<f64> = late.map(|(_, srtt)| srtt * 1e3).collect();
-        srtt.iter().sum::<f64>() / srtt.len() as f64 - f64::from(self.rtt)
+        mean_srtt(&scenario.run(&options).unwrap(), 3.0) - f64::from(self.rtt)
     }
+}
+
+/// The mean of the sender's smoothed round-trip times after `from` seconds, in milliseconds.
+pub(crate) fn mean_srtt(outcome: &Outcome, from: f64) -> f64 {
+    let sender = outcome.series.iter().find(|series| series.side == "sender").unwrap();
+    let late = sender.time.iter().zip(&sender.srtt).filter(|(time, _)| **time > from);
+    let srtt: Vec<f64> = late.map(|(_, srtt)| srtt * 1e3).collect();
+    srtt.iter().sum::<f64>() / srtt.len() as f64
 }
 
 fn check(controller: &str, least: f64, links: &[Link]) {

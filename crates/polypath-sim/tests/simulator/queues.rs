@@ -5,6 +5,8 @@ use polypath_sim::scenario::{CheckEvery, Series};
 use polypath_sim::units::Span;
 use polypath_sim::{RunOptions, Scenario};
 
+use crate::congestion::mean_srtt;
+
 /// A flow over 10 Mbit/s with a round-trip time of 40 ms, which are 33 packets. `more` are further
 /// keys of the direction with data, `transport` of `[transport]`.
 fn flow(more: &str, transport: &str) -> Outcome {
@@ -33,10 +35,7 @@ fn flow(more: &str, transport: &str) -> Outcome {
 
 /// The mean smoothed round-trip time from the twentieth second on, in milliseconds.
 fn round_trip(outcome: &Outcome) -> f64 {
-    let sender = outcome.series.iter().find(|series| series.side == "sender").unwrap();
-    let late = sender.time.iter().zip(&sender.srtt).filter(|(time, _)| **time > 20.0);
-    let srtt: Vec<f64> = late.map(|(_, srtt)| srtt * 1e3).collect();
-    srtt.iter().sum::<f64>() / srtt.len() as f64
+    mean_srtt(outcome, 20.0)
 }
 
 /// The share of the link that carried data.
