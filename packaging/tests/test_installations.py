@@ -142,8 +142,13 @@ def test_the_source_distribution(root):
     root.show_toolchain()
     shutil.copy(file, root.folder / "tmp")
     root.environment = {name: value for name, value in QUICK.items() if "PROFILE" in name}
-    root.run(f"tar xf /tmp/{file.name} && cargo fetch -q --locked --manifest-path {top}/Cargo.toml && rm -r {top}",
-             network=True)
+    root.run(f"tar xf /tmp/{file.name} && cargo fetch -q --manifest-path {top}/Cargo.toml", network=True)
+    # The workspace in it has fewer crates, so cargo shortens the lock file; the versions that are left are the same.
+    locked = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
+    fetched = tomllib.loads((root.folder / "home" / "newcomer" / top / "Cargo.lock").read_text())["package"]
+    versions = {(package["name"], package["version"], package.get("checksum")) for package in locked}
+    assert {(package["name"], package["version"], package.get("checksum")) for package in fetched} <= versions
+    root.run(f"rm -r {top}")
     project = tomllib.loads((ROOT / "python" / "pyproject.toml").read_text())
     wanted = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
     root.run(f"python3 -m venv lab && lab/bin/pip download -q -d ~/.downloads {shlex.join(wanted)}", network=True)

@@ -73,6 +73,7 @@ mod error;
 mod event;
 mod events;
 mod extension;
+mod few;
 mod handshake;
 mod ids;
 mod init;

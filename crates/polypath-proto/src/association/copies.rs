@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::Sender;
 use crate::constants::Delivery;
+use crate::few;
 use crate::ids::{PathId, Tsn};
 use crate::policy::scheduler::earliest::delivery;
 use crate::send::{Fate, Sending};
@@ -84,7 +85,7 @@ impl Sender<'_> {
             .filter_map(|p| Some((delivery(&p.view())?, p.id())))
             .filter(|(time, _)| late.is_none_or(|late| *time < late))
             .collect();
-        others.sort_by(|a, b| a.0.total_cmp(&b.0));
+        few::sort(&mut others, |a, b| a.0.total_cmp(&b.0));
         let others = others.into_iter().map(|(_, path)| path);
         for path in others.chain(std::iter::repeat(first)).take(most) {
             self.sending.copies.request(now, tsn, path, size);

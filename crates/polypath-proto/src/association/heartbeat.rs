@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::Sender;
 use crate::constants::PathConfirmation;
+use crate::few;
 use crate::ids::PathId;
 use crate::outbox::Control;
 use crate::path::{Path, PathState};
@@ -165,7 +166,7 @@ impl Sender<'_> {
         let mut sent: Vec<Time> =
             others().filter(|p| p.id() != path).filter_map(Path::verified_at).collect();
         sent.retain(|at| *at + rto > now);
-        sent.sort_unstable();
+        few::sort(&mut sent, Time::cmp);
         let most = self.config.hb_max_burst() as usize;
         if sent.len() + before < most {
             self.send_heartbeat(now, path);

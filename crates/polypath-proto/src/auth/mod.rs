@@ -276,11 +276,11 @@ pub(crate) struct Authentication {
 
 impl Authentication {
     pub(crate) fn new(ours: &AuthOffer, theirs: &AuthOffer, keys: &AuthKeys) -> Self {
-        let mut vectors = [ours.vector(), theirs.vector()];
+        let (a, b) = (ours.vector(), theirs.vector());
         // Compared as numbers: neither vector starts with a zero.
-        vectors.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+        let ascend = (a.len(), &a) <= (b.len(), &b);
         let mut all = Self {
-            vectors,
+            vectors: if ascend { [a, b] } else { [b, a] },
             keys: Vec::new(),
             active: 0,
             ours: ours.demands(),

@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use crate::few;
 use crate::time::Time;
 
 /// Number of pairs that are kept.
@@ -51,7 +52,7 @@ impl PacketPair {
     pub(crate) fn bytes_per_second(&self) -> Option<f64> {
         let mut known = self.samples;
         let known = &mut known[..self.count.min(MEMORY)];
-        known.sort_by(f64::total_cmp);
+        few::sort(known, f64::total_cmp);
         known.get(known.len() / 2).copied()
     }
 

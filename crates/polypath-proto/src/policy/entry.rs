@@ -262,6 +262,11 @@ impl Setting {
         Self { name, kind: Kind::Count(range), default: Value::Number(default), summary }
     }
 
+    /// The value of a policy that does not set it.
+    fn value(&self) -> Value {
+        self.default.clone()
+    }
+
     /// A span of time.
     pub const fn time(
         name: &'static str,
@@ -307,41 +312,13 @@ impl<T: ?Sized> Policy<T> {
             let suggestion = closest(name, &names);
             return Err(PolicyError { allowed: names.join(", "), suggestion });
         };
-        let mut policy = Self::from(entry);
+        let mut values: Vec<Value> = entry.parameters.iter().map(Setting::value).collect();
         for pair in given.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let (key, value) =
                 pair.split_once('=').map_or((pair, ""), |(k, v)| (k.trim(), v.trim()));
-            policy.set(key, value)?;
+            set(entry.name, entry.parameters, &mut values, (key, value))?;
         }
-        Ok(policy)
-    }
-
-    fn set(&mut self, key: &str, text: &str) -> Result<(), PolicyError> {
-        let settings = self.entry.parameters;
-        let Some(at) = settings.iter().position(|setting| setting.name == key) else {
-            let names: Vec<&'static str> = settings.iter().map(|setting| setting.name).collect();
-            let suggestion = closest(key, &names);
-            let allowed = if names.is_empty() {
-                format!("{} without parameters", self.entry.name)
-            } else {
-                format!("{} with the parameters {}", self.entry.name, names.join(", "))
-            };
-            return Err(PolicyError { allowed, suggestion });
-        };
-        let setting = &settings[at];
-        let value = setting.kind.read(text).filter(|value| setting.kind.contains(value));
-        let Some(value) = value else {
-            let (name, allowed) = (self.entry.name, setting.kind.allowed());
-            let unit = setting.kind.unit().map(|unit| format!(": {unit}")).unwrap_or_default();
-            return Err(PolicyError {
-                allowed: format!("{name} with {key} {allowed}{unit}"),
-                suggestion: closest(text, setting.kind.names()),
-            });
-        };
-        let mut values = self.values.to_vec();
-        values[at] = value;
-        self.values = values.into();
-        Ok(())
+        Ok(Self { entry, values: values.into() })
     }
 
     /// Makes the policy for an association.
@@ -350,6 +327,35 @@ impl<T: ?Sized> Policy<T> {
         let entry = Replacement::find(setup.replacements(), self.entry);
         (entry.make)(&Setup { settings, ..*setup })
     }
+}
+
+/// Sets the value of the parameter `key` of the policy `name` to what `text` denotes.
+fn set(
+    name: &'static str,
+    settings: &[Setting],
+    values: &mut [Value],
+    (key, text): (&str, &str),
+) -> Result<(), PolicyError> {
+    let Some(at) = settings.iter().position(|setting| setting.name == key) else {
+        let names: Vec<&'static str> = settings.iter().map(|setting| setting.name).collect();
+        let suggestion = closest(key, &names);
+        let allowed = if names.is_empty() {
+            format!("{name} without parameters")
+        } else {
+            format!("{name} with the parameters {}", names.join(", "))
+        };
+        return Err(PolicyError { allowed, suggestion });
+    };
+    let kind = &settings[at].kind;
+    let Some(value) = kind.read(text).filter(|value| kind.contains(value)) else {
+        let unit = kind.unit().map(|unit| format!(": {unit}")).unwrap_or_default();
+        return Err(PolicyError {
+            allowed: format!("{name} with {key} {}{unit}", kind.allowed()),
+            suggestion: closest(text, kind.names()),
+        });
+    };
+    values[at] = value;
+    Ok(())
 }
 
 /// A text that denotes no policy.
@@ -370,8 +376,7 @@ impl<T: ?Sized> Deref for Policy<T> {
 /// The policy with the defaults of its parameters.
 impl<T: ?Sized> From<&'static Entry<T>> for Policy<T> {
     fn from(entry: &'static Entry<T>) -> Self {
-        let values = entry.parameters.iter().map(|setting| setting.default.clone()).collect();
-        Self { entry, values }
+        Self { entry, values: entry.parameters.iter().map(Setting::value).collect() }
     }
 }
 

@@ -24,6 +24,7 @@
 //! of all others.
 
 use super::{NewData, Scheduler, Turn};
+use crate::few;
 use crate::ids::PathId;
 use crate::path::{PathView, PathsView};
 use crate::policy::entry::{Entry, Needs};
@@ -130,7 +131,7 @@ impl DelayAware {
         let ready = &mut self.ready;
         ready.clear();
         ready.extend(usable().map(|path| Candidate::new(&paths.path(path), data.now)));
-        ready.sort_by(|a, b| a.delay.total_cmp(&b.delay));
+        few::sort(ready, |a, b| a.delay.total_cmp(&b.delay));
         let window = f64::from(data.peer_rwnd) + f64::from(data.in_flight);
         let pipes = most_pipes(ready, window);
         for (i, c) in ready.iter().enumerate() {

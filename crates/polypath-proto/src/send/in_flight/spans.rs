@@ -29,11 +29,13 @@ pub(super) fn spans_of(
 
 /// Places in `a` or `b`; both ascend.
 pub(super) fn union(a: &[Span], b: &[Span]) -> Vec<Span> {
-    let mut all: Vec<Span> = a.iter().chain(b).copied().collect();
-    // Stable, because that merges two runs that ascend.
-    all.sort();
-    let mut spans: Vec<Span> = Vec::with_capacity(all.len());
-    for span in all {
+    let mut spans: Vec<Span> = Vec::with_capacity(a.len() + b.len());
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    while let Some(&span) = match (a.peek(), b.peek()) {
+        (Some(x), Some(y)) if y < x => b.next(),
+        (Some(_), _) => a.next(),
+        (None, _) => b.next(),
+    } {
         match spans.last_mut() {
             Some(l) if span.0 <= l.1 + 1 => l.1 = l.1.max(span.1),
             _ => spans.push(span),
