@@ -39,22 +39,21 @@ impl Watch {
 
     /// Ready at the first call, and when the addresses may have changed.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut ready = self.next.as_mut().poll(cx).is_ready();
+        let due = self.next.as_mut().poll(cx).is_ready();
         #[cfg(target_os = "linux")]
         if let Some(notices) = &mut self.notices {
-            ready |= notices.poll(cx).is_ready();
+            let ready = due | notices.poll(cx).is_ready();
             if ready {
                 // From now on the notices wake the task.
                 self.wake_in(cx, Duration::from_secs(3600));
             }
-        } else if ready {
-            self.wake_in(cx, PERIOD);
+            return if ready { Poll::Ready(()) } else { Poll::Pending };
         }
-        #[cfg(not(target_os = "linux"))]
-        if ready {
-            self.wake_in(cx, PERIOD);
+        if !due {
+            return Poll::Pending;
         }
-        if ready { Poll::Ready(()) } else { Poll::Pending }
+        self.wake_in(cx, PERIOD);
+        Poll::Ready(())
     }
 
     /// Schedules another attempt after [`AGAIN`].

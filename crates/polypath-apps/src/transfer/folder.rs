@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    self, AtFlags, FileType, Mode, OFlags, RenameFlags, StatVfs, Timespec, Timestamps,
+    self, AtFlags, FileType, Mode, OFlags, RawMode, RenameFlags, StatVfs, Timespec, Timestamps,
 };
 use rustix::io::Errno;
 
@@ -70,7 +70,7 @@ impl Folder {
     /// Creates a folder in this one; true if it did not exist. The umask applies to `mode`, and
     /// this user can always use it.
     pub(crate) fn make(&self, name: &str, mode: u32) -> io::Result<(Self, bool)> {
-        let mode = Mode::from_raw_mode(mode & 0o777 | 0o700);
+        let mode = permissions(mode | 0o700);
         let new = match fs::mkdirat(&self.fd, name, mode) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
@@ -184,7 +184,7 @@ impl Folder {
 /// that change the user of a program are dropped.
 pub(crate) fn set(fd: impl AsFd, attributes: Attributes) -> io::Result<()> {
     if let Some(mode) = attributes.mode {
-        fs::fchmod(&fd, Mode::from_raw_mode(mode & 0o777 & !umask()))?;
+        fs::fchmod(&fd, permissions(mode & !umask()))?;
     }
     if let Some((seconds, nanoseconds)) = attributes.modified {
         let time = Timespec { tv_sec: seconds, tv_nsec: i64::from(nanoseconds.min(999_999_999)) };
@@ -192,6 +192,11 @@ pub(crate) fn set(fd: impl AsFd, attributes: Attributes) -> io::Result<()> {
         fs::futimens(&fd, &Timestamps { last_access: now, last_modification: time })?;
     }
     Ok(())
+}
+
+/// Permissions, in the type that the system has for them.
+const fn permissions(mode: u32) -> Mode {
+    Mode::from_raw_mode((mode & 0o777) as RawMode)
 }
 
 /// The permissions that new files of this process do not get.
