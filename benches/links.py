@@ -97,6 +97,12 @@ def page(table: list[dict[str, str]]) -> str:
     return f"{text}\n{found}" if found else text
 
 
+def revision() -> str:
+    """The commit that is measured."""
+    return subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, check=True, capture_output=True,
+                          text=True).stdout.strip()
+
+
 def write_csv(table: list[dict[str, str]], out) -> None:
     """All columns."""
     writer = csv.DictWriter(out, table[0].keys(), lineterminator="\n")

@@ -47,6 +47,7 @@ impl Sender<'_> {
                 acked: t.acked,
                 acked_by_gaps: t.acked_by_gaps,
                 in_flight_before: t.in_flight_before,
+                paced: p.awaits_pacer(),
                 advanced: view.advanced,
                 may_grow: self.sending.cwnd_update.may_grow(path, view),
                 recovering: p.repair() == Some(Repair::Fast),

@@ -93,7 +93,12 @@ impl Path {
         }
     }
 
-    /// Whether data waits for the pacer, whose timer runs.
+    /// Whether data waits for the pacer, which the window has room for.
+    pub(crate) const fn awaits_pacer(&self) -> bool {
+        self.pacer.is_awaited()
+    }
+
+    /// Whether the timer of the pacer or of the congestion controller runs.
     pub(crate) const fn awaits_release(&self) -> bool {
         self.release.is_some()
     }

@@ -64,6 +64,11 @@ impl Pacer {
         self.clear = self.clear + span(size.into(), rate);
     }
 
+    /// Whether data waits for the next release only.
+    pub(crate) const fn is_awaited(&self) -> bool {
+        self.waiting
+    }
+
     /// Sending has stopped; `waiting` if data waits for the next release only.
     pub(crate) const fn pause(&mut self, waiting: bool) {
         self.waiting = waiting;

@@ -164,6 +164,7 @@ pub const fn path_ack(bytes: u32) -> PathAck {
         acked: bytes,
         acked_by_gaps: 0,
         in_flight_before: bytes,
+        paced: false,
         advanced: true,
         may_grow: true,
         recovering: false,

@@ -137,7 +137,7 @@ impl State {
 
     /// Excludes time in which the application or the peer limited the sender from the current
     /// stage (RFC 9438 4.2); false if they still do.
-    fn is_limited_by_window(&mut self, now: Time, path: &PathView, in_flight: u32) -> bool {
+    fn is_limited_by_window(&mut self, now: Time, path: &PathView, ack: &PathAck) -> bool {
         let cwnd = path.window.cwnd;
         // The pacer releases batches: less than one may be missing.
         let batch = path.window.pacing_rate.map_or(0, |rate| (rate / 1000).min(1 << 16) as u32);
@@ -146,7 +146,9 @@ impl State {
         // the acknowledgements of a round trip find it full.
         let slow_start = cwnd < self.curve.ssthresh;
         let least = if slow_start { cwnd / 2 } else { cwnd - slack };
-        let limited = in_flight >= least;
+        // RFC 9002 7.8: "A sender SHOULD NOT consider itself application limited if it would have
+        // fully utilized the congestion window without pacing delay."
+        let limited = ack.in_flight_before >= least || ack.paced;
         if !limited {
             self.unlimited_since.get_or_insert(self.last_ack);
         } else if let Some(since) = self.unlimited_since.take()
@@ -245,7 +247,7 @@ impl CongestionController for Cubic {
         let state = self.state(context);
         let Context { now, path, .. } = *context;
         let cwnd = path.window.cwnd;
-        let limited = state.is_limited_by_window(now, path, ack.in_flight_before);
+        let limited = state.is_limited_by_window(now, path, ack);
         let slow_start = cwnd < state.curve.ssthresh;
         let paced = path.window.pacing_rate.is_some();
         let growth = match &mut state.hystart {

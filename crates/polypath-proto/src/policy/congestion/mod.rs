@@ -114,6 +114,9 @@ pub struct PathAck {
     pub acked_by_gaps: u32,
     /// Bytes in flight on the path before the SACK.
     pub in_flight_before: u32,
+    /// Whether more would have been in flight without pacing: the window had room for data that
+    /// waited for its time to leave (RFC 9002 7.8).
+    pub paced: bool,
     /// Whether the SACK advanced the cumulative TSN ack point.
     pub advanced: bool,
     /// Whether the [`CwndUpdate`](super::CwndUpdate) policy lets the window grow.

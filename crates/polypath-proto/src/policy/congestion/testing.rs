@@ -165,6 +165,11 @@ impl<C: CongestionController + ?Sized> Drill<C> {
         self.path[0].pause(self.now, false, true, None);
     }
 
+    /// There is more data to send, and it waits if the pacer does not allow it now.
+    pub fn wait(&mut self) {
+        self.path[0].pause(self.now, true, false, None);
+    }
+
     /// The oldest `packets` packets in flight are acknowledged.
     pub fn ack(&mut self, packets: usize) {
         let (now, size) = (self.now, self.view().max_chunk);
@@ -189,6 +194,7 @@ impl<C: CongestionController + ?Sized> Drill<C> {
             acked,
             acked_by_gaps: 0,
             in_flight_before: before,
+            paced: self.path[0].awaits_pacer(),
             advanced: true,
             may_grow: !self.recovering,
             recovering: self.recovering,

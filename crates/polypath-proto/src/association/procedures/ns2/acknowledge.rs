@@ -317,6 +317,7 @@ impl Sender<'_> {
                 acked_by_gaps: t.acked_by_gaps,
                 advanced: view.advanced,
                 in_flight_before: t.in_flight_before,
+                paced: false,
                 may_grow: self.sending.cwnd_update.may_grow(path, view),
                 recovering: false,
                 rtt: None,

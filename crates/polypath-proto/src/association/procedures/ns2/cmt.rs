@@ -162,6 +162,7 @@ impl Sender<'_> {
             advanced: view.advanced,
             // Chunks that wait for retransmission after the SACK are not outstanding for this.
             in_flight_before: t.in_flight_before.saturating_sub(p.lost()),
+            paced: false,
             may_grow: self.sending.cwnd_update.may_grow(path, view),
             recovering: false,
             rtt: None,

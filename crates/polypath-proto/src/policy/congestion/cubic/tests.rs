@@ -258,6 +258,35 @@ fn packets_are_paced_above_the_rate_of_the_window() {
     assert_eq!(drill.window().pacing_rate, Some(window * 125 / 10));
 }
 
+/// RFC 9002 7.8: "A sender that is pacing packets may delay sending packets and not fully utilize the
+/// congestion window due to this delay. A sender SHOULD NOT consider itself application limited".
+#[test]
+fn the_window_grows_while_the_pacer_holds_data_back() {
+    let grown = |waits: bool| {
+        let mut drill = flying(100);
+        drill.lose(1);
+        drill.recovered();
+        drill.ack(29);
+        assert_eq!(drill.in_flight(), 70, "the window after the cut");
+        let before = drill.window().cwnd;
+        // The window has room for ten packets, which the pacer does not allow yet.
+        drill.advance(MS(1));
+        drill.ack(10);
+        if waits {
+            drill.wait();
+        } else {
+            drill.run_dry();
+        }
+        let first = drill.window().cwnd - before;
+        drill.advance(MS(1));
+        drill.ack(10);
+        (first, drill.window().cwnd - before - first)
+    };
+    let (first, second) = grown(true);
+    assert!(first > 0 && second > 0, "{first} {second}");
+    assert_eq!(grown(false), (first, 0));
+}
+
 proptest! {
     /// Whatever happens: at least one packet, no overflow, and a positive pacing rate.
     #[test]
