@@ -258,20 +258,22 @@ fn packets_are_paced_above_the_rate_of_the_window() {
     assert_eq!(drill.window().pacing_rate, Some(window * 125 / 10));
 }
 
-/// RFC 9002 7.8: "A sender that is pacing packets may delay sending packets and not fully utilize the
-/// congestion window due to this delay. A sender SHOULD NOT consider itself application limited".
+/// RFC 9002 7.8: "A sender that is pacing packets may delay sending packets and not fully utilize
+/// the congestion window due to this delay. A sender SHOULD NOT consider itself application
+/// limited if it would have fully utilized the congestion window without pacing delay." With less
+/// than half of the window in flight it would not have.
 #[test]
 fn the_window_grows_while_the_pacer_holds_data_back() {
-    let grown = |waits: bool| {
+    let grown = |waits: bool, more: usize| {
         let mut drill = flying(100);
         drill.lose(1);
         drill.recovered();
         drill.ack(29);
         assert_eq!(drill.in_flight(), 70, "the window after the cut");
         let before = drill.window().cwnd;
-        // The window has room for ten packets, which the pacer does not allow yet.
+        // The window has room, which the pacer does not allow to use yet.
         drill.advance(MS(1));
-        drill.ack(10);
+        drill.ack(10 + more);
         if waits {
             drill.wait();
         } else {
@@ -282,9 +284,10 @@ fn the_window_grows_while_the_pacer_holds_data_back() {
         drill.ack(10);
         (first, drill.window().cwnd - before - first)
     };
-    let (first, second) = grown(true);
+    let (first, second) = grown(true, 0);
     assert!(first > 0 && second > 0, "{first} {second}");
-    assert_eq!(grown(false), (first, 0));
+    assert_eq!(grown(false, 0), (first, 0));
+    assert_eq!(grown(true, 30).1, 0);
 }
 
 proptest! {
