@@ -142,10 +142,10 @@ impl State {
         // The pacer releases batches: less than one may be missing.
         let batch = path.window.pacing_rate.map_or(0, |rate| (rate / 1000).min(1 << 16) as u32);
         let slack = path.max_chunk.max(batch).min(cwnd / 4);
-        // Half a window must be in flight in slow start, where it doubles each round trip and not all
-        // of the acknowledgements find it full, and while data waits for the pacer. RFC 9002 7.8: "A
-        // sender SHOULD NOT consider itself application limited if it would have fully utilized the
-        // congestion window without pacing delay."
+        // Half a window must be in flight in slow start, where it doubles each round trip and not
+        // all of the acknowledgements find it full, and while data waits for the pacer. RFC 9002
+        // 7.8: "A sender SHOULD NOT consider itself application limited if it would have fully
+        // utilized the congestion window without pacing delay."
         let half = cwnd < self.curve.ssthresh || ack.paced;
         let limited = ack.in_flight_before >= if half { cwnd / 2 } else { cwnd - slack };
         if !limited {
