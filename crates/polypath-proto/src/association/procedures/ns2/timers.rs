@@ -113,9 +113,12 @@ impl Sender<'_> {
         let sides = self.side.own().paths_of(self.paths.len());
         let idle = self.paths.iter().zip(sides).map(|(p, side)| (side.idle_since(p), p.id()));
         let (since, path) = idle.min().unwrap_or((now, PathId(0)));
-        // A potentially failed path has heartbeats of its own.
-        let failed = self.paths[path].state() == PathState::PotentiallyFailed;
-        if since <= self.side.own().started && !failed {
+        // A potentially failed path has heartbeats of its own, until a HEARTBEAT on another path
+        // takes the timer that they share. In the module nothing then notices that a peer without
+        // data has gone; this stack probes the path, if it has no data either.
+        let p = &self.paths[path];
+        let own = p.heartbeat_deadline().is_some() || !self.sending.is_done();
+        if since <= self.side.own().started && !(own && p.state() == PathState::PotentiallyFailed) {
             self.send_heartbeat(now, path);
         }
         self.ns2_start_heartbeats(now, path);
