@@ -75,6 +75,7 @@ def page(table: list[dict[str, str]]) -> str:
         "- *queue* (`queue_ms`): mean delay by the queue in the second half of the run, in milliseconds.\n"
         "- *retransmitted*: share of all chunks, in percent. *CPU* (`cpu_s_per_gb`): seconds per GB, both hosts and\n"
         "  the network.\n\n"
+        f"Measured at polypath {revision()}.\n\n"
         "## Summary: lowest share, and median\n\n"
         "| cells | `bbr` | `cubic` |\n|---|---|---|\n"
     )

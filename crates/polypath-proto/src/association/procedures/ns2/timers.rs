@@ -113,9 +113,9 @@ impl Sender<'_> {
         let sides = self.side.own().paths_of(self.paths.len());
         let idle = self.paths.iter().zip(sides).map(|(p, side)| (side.idle_since(p), p.id()));
         let (since, path) = idle.min().unwrap_or((now, PathId(0)));
-        // A potentially failed path has heartbeats of its own, until a HEARTBEAT on another path
-        // takes the timer that they share. In the module nothing then notices that a peer without
-        // data has gone; this stack probes the path, if it has no data either.
+        // A potentially failed path has HEARTBEATs of its own, until one on another path takes the
+        // timer that they share. Without data nothing would then notice that the peer has gone, so
+        // the generator probes the path.
         let p = &self.paths[path];
         let own = p.heartbeat_deadline().is_some() || !self.sending.is_done();
         if since <= self.side.own().started && !(own && p.state() == PathState::PotentiallyFailed) {
