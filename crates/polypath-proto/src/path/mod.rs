@@ -49,6 +49,7 @@ use packet_pair::Answered;
 pub(crate) use packet_pair::PacketPair;
 pub(crate) use recovery::Recovery;
 use rtt::RttEstimator;
+pub(crate) use sampler::Earlier;
 use sampler::Sampler;
 pub(crate) use silence::Silence;
 use westwood::Westwood;

@@ -68,6 +68,20 @@ struct Record {
     blind: bool,
 }
 
+/// Whether a chunk was sent before, so that its acknowledgement may be for an earlier transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Earlier {
+    None,
+    /// On this path.
+    Here,
+    /// On another path as well.
+    Elsewhere,
+}
+
+/// A path delivers in order, or nearly: an acknowledgement that is earlier than the last one by
+/// more than one part in this many is for a transmission on another path.
+const OVERTAKING: u32 = 8;
+
 /// Measures the delivery rate of one path: C in the draft.
 #[derive(Debug, Default)]
 pub(crate) struct Sampler {
@@ -86,6 +100,8 @@ pub(crate) struct Sampler {
     /// The newest chunk that the current SACK acknowledges.
     newest: Option<Record>,
     shortest: Option<Duration>,
+    /// The last round-trip time of a chunk that was sent once.
+    last: Option<Duration>,
     /// The last SACK had no room to report all that has arrived.
     blind: bool,
 }
@@ -130,16 +146,21 @@ impl Sampler {
         self.records.get(place).copied().filter(|r| r.sent == sent)
     }
 
-    /// A chunk of `size` bytes, last sent at `sent`, is acknowledged. It is `ambiguous` if it was
-    /// sent more than once.
-    pub(crate) fn acknowledged(&mut self, now: Time, sent: Time, size: u32, ambiguous: bool) {
+    /// A chunk of `size` bytes, last sent at `sent`, is acknowledged.
+    pub(crate) fn acknowledged(&mut self, now: Time, sent: Time, size: u32, earlier: Earlier) {
+        let age = now.since(sent);
+        let is_early = self.shortest.is_none_or(|shortest| age < shortest);
+        let overtakes = self.last.is_none_or(|last| age < last - last / OVERTAKING);
+        if earlier == Earlier::Elsewhere && (is_early || overtakes) {
+            // Another path has delivered it.
+            return;
+        }
         self.delivered += u64::from(size);
         self.delivered_at = now;
-        let age = now.since(sent);
-        if !ambiguous {
+        if earlier == Earlier::None {
             self.shortest = Some(self.shortest.map_or(age, |shortest| shortest.min(age)));
-        } else if self.shortest.is_none_or(|shortest| age < shortest) {
-            // The acknowledgement is for an earlier transmission.
+            self.last = Some(age);
+        } else if is_early {
             return;
         }
         if self.newest.is_none_or(|newest| sent > newest.sent)
@@ -226,7 +247,7 @@ mod tests {
         }
         let mut samples = Vec::new();
         for k in 0..10 {
-            sampler.acknowledged(MS(1100 + k), MS(1000 + k), 1000, false);
+            sampler.acknowledged(MS(1100 + k), MS(1000 + k), 1000, Earlier::None);
             samples.extend(sampler.take_sample(MS(1100 + k)));
         }
         (sampler, samples)
@@ -257,7 +278,7 @@ mod tests {
             let sent = MS(2000 + 10 * k);
             sampler.sent(sent, if k == 0 { 0 } else { 10_000 }, 1000);
             if k >= 10 {
-                sampler.acknowledged(sent, MS(2000 + 10 * (k - 10)), 1000, false);
+                sampler.acknowledged(sent, MS(2000 + 10 * (k - 10)), 1000, Earlier::None);
                 rates.extend(sampler.take_sample(sent).and_then(|s| s.rate));
             }
         }
@@ -270,8 +291,8 @@ mod tests {
         let (mut sampler, _) = ten();
         sampler.sent(MS(2000), 0, 1000);
         sampler.sent(MS(2050), 1000, 1000);
-        sampler.acknowledged(MS(2150), MS(2050), 1000, false);
-        sampler.acknowledged(MS(2150), MS(2000), 1000, false);
+        sampler.acknowledged(MS(2150), MS(2050), 1000, Earlier::None);
+        sampler.acknowledged(MS(2150), MS(2000), 1000, Earlier::None);
         let s = sampler.take_sample(MS(2150)).unwrap();
         assert_eq!((s.in_flight_at_send, s.in_interval()), (2000, 2000));
         assert_eq!(s.interval, Duration::from_millis(150));
@@ -284,11 +305,29 @@ mod tests {
     fn an_early_acknowledgement_of_a_retransmission_is_no_sample() {
         let (mut sampler, _) = ten();
         sampler.sent(MS(2000), 0, 1000);
-        sampler.acknowledged(MS(2040), MS(2000), 1000, true);
+        sampler.acknowledged(MS(2040), MS(2000), 1000, Earlier::Here);
         assert_eq!(sampler.take_sample(MS(2040)), None);
         sampler.sent(MS(3000), 0, 1000);
-        sampler.acknowledged(MS(3100), MS(3000), 1000, true);
+        sampler.acknowledged(MS(3100), MS(3000), 1000, Earlier::Here);
         assert_eq!(sampler.take_sample(MS(3100)).unwrap().rate, Some(10_000));
+    }
+
+    /// Data moved from another path, which delivers some of it before this one could, would show a
+    /// rate that this path does not have.
+    #[test]
+    fn what_another_path_has_delivered_does_not_count() {
+        let (mut sampler, _) = ten();
+        sampler.sent(MS(2000), 0, 1000);
+        sampler.acknowledged(MS(2160), MS(2000), 1000, Earlier::None);
+        sampler.take_sample(MS(2160)).unwrap();
+        sampler.sent(MS(3000), 0, 2000);
+        // The shortest round trip takes 100 ms, the last one took 160 ms.
+        for (at, counts) in [(3040, false), (3130, false), (3155, true)] {
+            let before = sampler.delivered;
+            sampler.acknowledged(MS(at), MS(3000), 1000, Earlier::Elsewhere);
+            assert_eq!(sampler.delivered > before, counts, "{at}");
+            assert_eq!(sampler.take_sample(MS(at)).is_some(), counts, "{at}");
+        }
     }
 
     /// Draft 4.1.2.4: samples are limited by the application until what was in flight then is
@@ -304,9 +343,9 @@ mod tests {
         sampler.resume(MS(2010), 1000);
         assert!(sampler.is_app_limited());
         sampler.sent(MS(2010), 1000, 1000);
-        sampler.acknowledged(MS(2100), MS(2000), 1000, false);
+        sampler.acknowledged(MS(2100), MS(2000), 1000, Earlier::None);
         assert!(!sampler.take_sample(MS(2100)).unwrap().app_limited, "sent before the gap");
-        sampler.acknowledged(MS(2110), MS(2010), 1000, false);
+        sampler.acknowledged(MS(2110), MS(2010), 1000, Earlier::None);
         assert!(sampler.take_sample(MS(2110)).unwrap().app_limited);
         sampler.sent(MS(2200), 0, 1000);
         assert!(!sampler.is_app_limited());
@@ -320,9 +359,9 @@ mod tests {
         sampler.sent(MS(2000), 0, 1000);
         sampler.set_blind(false);
         sampler.sent(MS(2010), 1000, 1000);
-        sampler.acknowledged(MS(2100), MS(2000), 1000, false);
+        sampler.acknowledged(MS(2100), MS(2000), 1000, Earlier::None);
         assert_eq!(sampler.take_sample(MS(2100)).unwrap().rate, None);
-        sampler.acknowledged(MS(2110), MS(2010), 1000, false);
+        sampler.acknowledged(MS(2110), MS(2010), 1000, Earlier::None);
         assert_eq!(sampler.take_sample(MS(2110)).unwrap().rate, Some(2000 * 1000 / 110));
     }
 
@@ -335,7 +374,7 @@ mod tests {
         let lost = sampler.lost(MS(2001), 1000).unwrap();
         assert_eq!((lost.in_flight_at_send, lost.lost, lost.delivered), (2000, 1000, 10_000));
         assert_eq!(sampler.lost(MS(2002), 1000).unwrap().lost, 2000);
-        sampler.acknowledged(MS(2103), MS(2003), 1000, false);
+        sampler.acknowledged(MS(2103), MS(2003), 1000, Earlier::None);
         assert_eq!(sampler.take_sample(MS(2103)).unwrap().lost, 2000);
         assert_eq!(sampler.lost(MS(1000), 1000).map(|s| s.lost), Some(3000), "still on record");
     }

@@ -6,6 +6,7 @@ use super::in_flight::acked::Outside;
 use super::in_flight::outstanding::{Fate, Outstanding};
 use super::report::{PathReport, Reneged, SackReport};
 use crate::ids::Tsn;
+use crate::path::Earlier;
 use crate::paths::Paths;
 use crate::policy::retransmission::LossCause;
 use crate::policy::rtt_sampling::AckedChunk;
@@ -187,7 +188,12 @@ fn newly_acked(
             search.acknowledged(size as usize + COMMON_HEADER_LEN);
         }
         if let Some(sampler) = path.sampler() {
-            sampler.acknowledged(now, chunk.sent, size, transmissions > 1);
+            let earlier = match transmissions {
+                0 | 1 => Earlier::None,
+                _ if chunk.has_moved() => Earlier::Elsewhere,
+                _ => Earlier::Here,
+            };
+            sampler.acknowledged(now, chunk.sent, size, earlier);
         }
     }
     match fate {

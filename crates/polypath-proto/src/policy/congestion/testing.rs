@@ -23,7 +23,7 @@ use std::time::Duration;
 use super::{Congestion, CongestionController, Context, Loss, NewPath, PathAck, Sent, Spurious};
 use crate::constants::Constants;
 use crate::ids::{PathId, Tsn};
-use crate::path::{Path, PathView, PathsView, Window};
+use crate::path::{Earlier, Path, PathView, PathsView, Window};
 use crate::policy::entry::Needs;
 use crate::time::Time;
 
@@ -181,7 +181,7 @@ impl<C: CongestionController + ?Sized> Drill<C> {
             let Some(sent) = self.in_flight.pop_front() else { break };
             self.path[0].data_gone(size);
             if let Some(sampler) = self.path[0].sampler() {
-                sampler.acknowledged(now, sent, size, false);
+                sampler.acknowledged(now, sent, size, Earlier::None);
             }
             newest = Some(sent);
             acked += size;
