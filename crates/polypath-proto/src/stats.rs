@@ -33,7 +33,8 @@ pub struct PathStats {
     /// Recoveries from losses or timeouts that turned out to be spurious, so that the window from
     /// before was restored.
     pub recoveries_undone: u64,
-    /// Times at which the path was left because it did not answer, before a timeout.
+    /// Times at which the path was left because it did not answer, before a timeout, or because it
+    /// lost too much.
     pub suspicions: u64,
     /// Those of them that late acknowledgements showed to be wrong.
     pub suspicions_undone: u64,

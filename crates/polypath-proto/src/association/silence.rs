@@ -36,8 +36,22 @@ impl Sender<'_> {
         if report.paths.iter().any(|t| t.answered) {
             self.paths.iter_mut().for_each(|p| p.silence.resume(now));
         }
+        let most = self.paths.failover.most_losses();
         for path in self.paths.ids() {
             self.watch(now, path);
+            if self.paths[path].recent_loss() >= most {
+                self.judge_losses(now, path);
+            }
+        }
+    }
+
+    /// A path loses more than the failover policy takes for granted.
+    #[cold]
+    fn judge_losses(&mut self, now: Time, path: PathId) {
+        let active = self.paths[path].state() == PathState::Active;
+        if active && self.paths.another_is_active(path) {
+            let state = self.paths.state_after_losses(now, path);
+            self.leave(now, path, state);
         }
     }
 
@@ -158,11 +172,20 @@ impl Sender<'_> {
         }
     }
 
-    /// Leaves a path that does not answer to its probes, and moves its data to other paths.
+    /// Leaves a path that does not answer.
     fn suspect(&mut self, now: Time, path: PathId) {
         let state = self.paths.state_after_silence(path);
+        self.paths[path].silence.deadline = None;
+        if state != PathState::Active {
+            self.paths[path].silence.suspect = Some(now);
+            self.leave(now, path, state);
+        }
+    }
+
+    /// Leaves a path to its probes, unless it stays active, and moves its data to other paths.
+    fn leave(&mut self, now: Time, path: PathId, state: PathState) {
         if state == PathState::Active {
-            return self.paths[path].silence.deadline = None;
+            return;
         }
         self.new_burst();
         self.sending.flight.give_up_waiting(path, |_| false);
@@ -185,7 +208,6 @@ impl Sender<'_> {
         p.recovery.probe = false;
         p.send_credit = false;
         p.silence.deadline = None;
-        p.silence.suspect = Some(now);
         p.stats.suspicions += 1;
         if self.sending.loss.watches_time() {
             let times = self.times_of(now, path);
@@ -193,6 +215,11 @@ impl Sender<'_> {
             self.paths[path].recovery.deadline = self.sending.loss.deadline(path);
         }
         self.paths.set_state(now, path, state, self.events);
+        for other in self.paths.ids() {
+            if self.paths[other].state() == PathState::Active {
+                self.control(now, other, |controller, context| controller.on_path_left(context));
+            }
+        }
         if self.sending.flight.ahead() > 0 {
             self.sending.probe_after_timeout();
         }

@@ -105,6 +105,11 @@ impl Path {
         }
     }
 
+    /// The share of the last transmissions that was lost.
+    pub(crate) const fn recent_loss(&self) -> f64 {
+        self.loss.recent()
+    }
+
     /// Counts a lost chunk, or an expiry of T3-rtx.
     pub(crate) const fn count_loss(&mut self) {
         self.loss.count_lost();

@@ -440,6 +440,12 @@ impl Paths {
         self.failover.after_silence(&view.path(path), view)
     }
 
+    /// The state that the failover policy gives to a path while its data is acknowledged or lost.
+    pub(crate) fn state_after_losses(&mut self, now: Time, path: PathId) -> PathState {
+        let view = PathsView { paths: &self.list, primary: self.primary, current: self.current };
+        self.failover.after_losses(now, &view.path(path), view)
+    }
+
     /// Whether the probing policy asks for a HEARTBEAT after a heartbeat period.
     pub(crate) fn probes_after_period(&mut self, path: PathId, idle: bool) -> bool {
         let view = PathsView { paths: &self.list, primary: self.primary, current: self.current };

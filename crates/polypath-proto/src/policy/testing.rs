@@ -114,6 +114,16 @@ impl TestPaths {
         self.path(path).sample_rtt(rtt);
     }
 
+    /// A packet is sent on a path and acknowledged, or `lost`.
+    pub fn transmit(&mut self, path: u8, lost: bool) {
+        self.send(path, 1000);
+        let path = self.path(path);
+        path.data_gone(1000);
+        if lost {
+            path.count_loss();
+        }
+    }
+
     /// Sets a path's state, since now.
     pub fn set_state(&mut self, path: u8, state: PathState) {
         let now = self.now;

@@ -21,6 +21,34 @@ fn busy() -> Net {
     net
 }
 
+/// Half of the packets of path 0 are lost in both directions: the data on it would hold up that of
+/// path 1 for as long as it is used. It is used again when it has answered five times.
+#[test]
+fn a_path_that_loses_half_of_its_packets_is_left_until_it_delivers() {
+    let mut net = busy();
+    let mut count = 0;
+    net.filter(move |p| {
+        count += u32::from(p.net() == 0);
+        // Not every other one, which would lose all that answers packets one to one.
+        let lost = p.net() == 0 && count.wrapping_mul(2_654_435_769) >> 31 == 0;
+        if lost { Fate::Drop } else { Fate::Pass }
+    });
+    let start = net.now;
+    net.drive_until(MS(400), |net| net.states(0)[0] != ACTIVE);
+    let left = net.now.since(start).as_millis();
+    assert!((60..=200).contains(&left), "{left} ms");
+    net.run(S(1));
+    assert_ne!(net.states(0)[0], ACTIVE);
+    net.no_filters();
+    // Further data keeps the probes going.
+    talk(&mut net, 1500);
+    assert_eq!(net.states(0)[0], ACTIVE);
+    let mark = net.log.len();
+    net.send(0, 0, payload(1, 1_000_000)).unwrap();
+    net.run(MS(200));
+    assert!(net.sent_since(0, mark).iter().any(|p| p.has("DATA") && p.net() == 0));
+}
+
 /// From now on the network holds packets for `pause`, on path 0 alone or on every path.
 fn pause(net: &mut Net, pause: std::time::Duration, every: bool) {
     let until = net.now + pause;

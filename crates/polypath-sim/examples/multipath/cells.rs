@@ -74,11 +74,17 @@ pub(crate) fn run(mut scenario: Scenario, secs: f64, seed: u64) -> Outcome {
     scenario.run(&options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Longest time in milliseconds in which nothing is delivered, from the cut of a path after eight
-/// round trips and two seconds on.
-pub(crate) fn standstill(paths: &[Path], cut: usize, kind: Cut, settings: &str, seed: u64) -> f64 {
+/// Longest time in milliseconds in which nothing is delivered, from the cut of a path on: after
+/// this many round trips of the longest path, and two seconds.
+pub(crate) fn standstill(
+    paths: &[Path],
+    (cut, rounds): (usize, u32),
+    kind: Cut,
+    settings: &str,
+    seed: u64,
+) -> f64 {
     let longest = paths.iter().map(|p| p.rtt).max().unwrap_or_default();
-    let at = 2000 + 8 * longest + 37 * seed as u32;
+    let at = 2000 + rounds * longest + 37 * seed as u32;
     let fault = match kind {
         Cut::Both => "kind = \"down\"",
         Cut::Data => "kind = \"down\"\ndirection = \"forward\"",

@@ -17,6 +17,9 @@ use parallel::map;
 
 const CUTS: [Cut; 4] = [Cut::Both, Cut::Data, Cut::Acks, Cut::Half];
 
+/// Round trips before a cut: on long paths the first number ends while Startup fills the queues.
+const ROUNDS: [u32; 2] = [8, 30];
+
 fn sets() -> Vec<Vec<Path>> {
     let mut sets = Vec::new();
     for rtt in [4, 10, 20, 50, 100, 300, 600] {
@@ -54,11 +57,12 @@ impl Sample {
 }
 
 fn standstills(settings: &str, sample: Sample) {
-    println!("| Mbit/s / ms | bound | cut path | both | data | acks | 50 % loss |");
-    println!("|---|---|---|---|---|---|---|");
+    println!("| Mbit/s / ms | bound | cut path | round trips | both | data | acks | 50 % loss |");
+    println!("|---|---|---|---|---|---|---|---|");
     let (mut good, mut all) = (0, 0);
     let sets = sets();
-    let rows = sets.iter().flat_map(|paths| (0..paths.len()).map(move |cut| (paths, cut)));
+    let cuts = sets.iter().flat_map(|paths| (0..paths.len()).map(move |cut| (paths, cut)));
+    let rows = cuts.flat_map(|(paths, cut)| ROUNDS.map(|rounds| (paths, (cut, rounds))));
     let rows = sample.of(rows.collect());
     let cells: Vec<_> = rows.iter().flat_map(|&row| CUTS.map(|kind| (row, kind))).collect();
     let worst = map(&cells, |&((paths, cut), kind)| {
@@ -66,8 +70,8 @@ fn standstills(settings: &str, sample: Sample) {
             .map(|seed| standstill(paths, cut, kind, settings, seed))
             .fold(0.0, f64::max)
     });
-    for (&(paths, cut), worst) in rows.iter().zip(worst.chunks(CUTS.len())) {
-        let mut row = format!("| {} | {:.0} | {cut} |", name(paths), bound(paths));
+    for (&(paths, (cut, rounds)), worst) in rows.iter().zip(worst.chunks(CUTS.len())) {
+        let mut row = format!("| {} | {:.0} | {cut} | {rounds} |", name(paths), bound(paths));
         for &worst in worst {
             let holds = worst < bound(paths);
             (good, all) = (good + u32::from(holds), all + 1);

@@ -228,6 +228,13 @@ pub trait CongestionController: Send + Debug {
         path.window
     }
 
+    /// Another path was left for its silence or its losses, and the data in flight on it is about
+    /// to be sent again on the paths that are active, this one among them. Nothing would be
+    /// delivered in order before what is lost of it now.
+    fn on_path_left(&mut self, context: &Context<'_>) -> Window {
+        context.path.window
+    }
+
     /// When to call [`on_wake`](Self::on_wake) for this path; asked after every event if the
     /// controller [needs](super::Needs) it.
     fn wake_at(&self, _path: PathId) -> Option<Time> {
@@ -262,6 +269,11 @@ impl<T> PathTable<T> {
     /// The state of a path.
     pub fn get(&self, path: PathId) -> Option<&T> {
         self.0.get(path.index())?.as_ref()
+    }
+
+    /// The states of all paths that have one.
+    pub fn iter(&self) -> impl Iterator<Item = (PathId, &T)> {
+        (0..).map(PathId).zip(&self.0).filter_map(|(id, state)| Some((id, state.as_ref()?)))
     }
 
     /// Drops the state of a path.

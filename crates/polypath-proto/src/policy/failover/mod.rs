@@ -187,6 +187,21 @@ pub trait FailoverPolicy: Send + Debug {
         path.state
     }
 
+    /// The share of its recent packets ([`LossEstimate::recent`](crate::LossEstimate::recent))
+    /// that a path may lose before [`after_losses`](Self::after_losses) is called.
+    fn most_losses(&self) -> f64 {
+        1.0
+    }
+
+    /// The state of `path`, which is active and loses more than [`most_losses`](Self::most_losses).
+    /// Unless it stays active, the data in flight on it is sent again on other paths. Called after
+    /// each acknowledgement if the policy [needs](crate::policy::Needs::silence) it, and only if
+    /// another path is active.
+    fn after_losses(&mut self, now: Time, path: &PathView, paths: PathsView<'_>) -> PathState {
+        let _ = (now, paths);
+        path.state
+    }
+
     /// A path that was silent has delivered its data after all: it is active again.
     fn on_spurious(&mut self, now: Time, path: PathId) {
         let _ = (now, path);

@@ -15,10 +15,12 @@
 //! - A path is silent if the oldest data in flight on it is older than `R + M`, and nothing sent on
 //!   it was acknowledged for `M`. `R` is the smoothed or the last round-trip time, whichever is
 //!   longer, and `M` the largest of half of the shortest round-trip time, four times its jitter (at
-//!   most `R`) and `least`. A queue that fills makes acknowledgements later, not rarer, so neither
-//!   the smoothed round-trip time nor its variation is in `M`. This is about the probe timeout of
-//!   RFC 9002 6.2.1 without its doubled round-trip time: other paths answer, so that a wrong guess
-//!   costs some duplicates and a round trip of one path.
+//!   most `R`) and `least`. With at least 16 packets in flight a quarter of the shortest round-trip
+//!   time is enough, because several SACKs are missing then. A queue that fills makes
+//!   acknowledgements later, not rarer, so neither the smoothed round-trip time nor its variation
+//!   is in `M`. This is about the probe timeout of RFC 9002 6.2.1 without its doubled round-trip
+//!   time: other paths answer, so that a wrong guess costs some duplicates and a round trip of one
+//!   path.
 //! - Data in flight on a silent path is sent again on other paths, the lowest TSN first. Its window
 //!   stays: RFC 9002 6.2.1, "A PTO timer expiration event does not indicate packet loss". The first
 //!   HEARTBEAT that is not answered within the RTO cuts it like a timeout, and counts as an error
@@ -34,6 +36,11 @@
 //!   nothing about this one: the peer, this host or a common link has stopped for a moment, or the
 //!   peer sends all SACKs over a path that has failed. Each of them gets a HEARTBEAT, and is judged
 //!   again `M` after one of them has answered.
+//! - A path that has lost a quarter of its recent packets for three round trips is left like a
+//!   silent one, if another path carries data, loses less than half of that, and delivers earlier
+//!   on average. What it loses would hold up everything behind it, and congestion control leaves it
+//!   a small share of the rate anyway. It has to answer five HEARTBEATs in a row before it carries
+//!   data again.
 //! - While others carry data, a path that is not active gets a HEARTBEAT at least each second, or
 //!   each two round trips if that is longer. RFC 9260 8.3 and RFC 7829 3.2 (5) would send them an
 //!   RTO apart, which doubles up to RTO.Max, so that a path that was away for half a minute would
@@ -52,6 +59,7 @@ use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
 use crate::policy::congestion::PathTable;
 use crate::policy::entry::{Entry, Needs, Setting};
+use crate::policy::retransmission::earliest::mean_delivery;
 use crate::rng::Rng;
 use crate::time::Time;
 
@@ -91,6 +99,19 @@ const MOST_RELAPSES: u32 = 4;
 /// Most spurious suspicions that enlarge the patience.
 const MOST_SPURIOUS: u32 = 4;
 
+/// Recent share of losses from which a path is lossy. Congestion control keeps its own losses below
+/// it, but for the round trip in which a flow that has just begun overfills the queue.
+const LOSSY: f64 = 0.25;
+
+/// Packets in flight of which a quarter of a round-trip time without an answer concerns several.
+const MANY: u32 = 16;
+
+/// Packets in flight on a path whose round-trip time is up to date.
+const BUSY: u32 = 4;
+
+/// Round-trip times for which a path has to be lossy before it is left.
+const LOSSY_ROUNDS: u32 = 3;
+
 #[derive(Debug)]
 struct Suspect {
     states: PotentiallyFailed,
@@ -110,8 +131,16 @@ struct Record {
     proofs: u32,
     /// Recent suspicions that were spurious.
     spurious: u32,
+    lossy: Option<Lossy>,
     /// When the last failure or spurious suspicion was noticed or forgiven.
     steady_since: Time,
+}
+
+/// A path has lost a large share of its packets between these times.
+#[derive(Clone, Copy, Debug)]
+struct Lossy {
+    since: Time,
+    last: Time,
 }
 
 impl Suspect {
@@ -172,7 +201,8 @@ impl FailoverPolicy for Suspect {
     fn patience(&self, path: &PathView) -> Option<Patience> {
         let rtt = path.srtt?.max(path.last_rtt.unwrap_or_default());
         let shortest = path.rtt_range.map_or(rtt, |range| range.min);
-        let margin = (shortest / 2).max((4 * path.jitter).min(rtt)).max(self.least);
+        let part = if path.in_flight >= MANY * path.max_chunk { 4 } else { 2 };
+        let margin = (shortest / part).max((4 * path.jitter).min(rtt)).max(self.least);
         let spurious = self.paths.get(path.id).map_or(0, |record| record.spurious);
         let margin = margin + rtt.max(self.least) * spurious / 2;
         Some(Patience { age: rtt + margin, quiet: margin, single: self.ack_delay })
@@ -186,6 +216,36 @@ impl FailoverPolicy for Suspect {
     fn after_silence(&mut self, path: &PathView, _: PathsView<'_>) -> PathState {
         let record = self.record(path.id);
         record.proofs = 0;
+        PathState::PotentiallyFailed
+    }
+
+    fn most_losses(&self) -> f64 {
+        LOSSY
+    }
+
+    fn after_losses(&mut self, now: Time, path: &PathView, paths: PathsView<'_>) -> PathState {
+        let loss = path.loss.recent();
+        let record = self.record(path.id);
+        let rtt = path.srtt.unwrap_or_default().max(path.last_rtt.unwrap_or_default());
+        // It lost less in between if this was not asked.
+        let lossy = record.lossy.filter(|lossy| now.since(lossy.last) <= 2 * rtt);
+        let since = lossy.map_or(now, |lossy| lossy.since);
+        record.lossy = Some(Lossy { since, last: now });
+        let Some(srtt) = path.srtt else { return path.state };
+        let late = mean_delivery(srtt, loss);
+        let earlier = |other: &PathView| {
+            let theirs = other.loss.recent();
+            other.id != path.id
+                && other.is_usable()
+                && other.in_flight >= BUSY * other.max_chunk
+                && theirs < loss / 2.0
+                && other.srtt.is_some_and(|srtt| mean_delivery(srtt, theirs) < late)
+        };
+        if now.since(since) < LOSSY_ROUNDS * rtt || !paths.iter().any(|other| earlier(&other)) {
+            return path.state;
+        }
+        (record.lossy, record.proofs) = (None, 0);
+        (record.relapses, record.steady_since) = (MOST_RELAPSES, now);
         PathState::PotentiallyFailed
     }
 
@@ -207,5 +267,95 @@ impl FailoverPolicy for Suspect {
 
     fn probes_at_once(&self, path: &PathView) -> bool {
         self.states.probes_at_once(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::testing::{TestPaths, make};
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    /// Two paths of 20 ms with data in flight; the first has lost every `every`th of 64 packets.
+    fn paths(every: u32) -> TestPaths {
+        let mut paths = TestPaths::new(2);
+        for path in [0, 1] {
+            paths.measure(path, MS(20));
+            (0..64).for_each(|n| paths.transmit(path, path == 0 && n % every == 0));
+            paths.send(path, 10_000);
+        }
+        paths
+    }
+
+    /// The state of the first path, judged after each round trip.
+    fn states(policy: &mut dyn FailoverPolicy, paths: &TestPaths, rounds: u64) -> Vec<PathState> {
+        let judge = |round| {
+            let now = Time::from_nanos(round * 20_000_000);
+            let path = paths.view().path(PathId(0));
+            if path.loss.recent() < policy.most_losses() {
+                return path.state;
+            }
+            policy.after_losses(now, &path, paths.view())
+        };
+        (0..rounds).map(judge).collect()
+    }
+
+    #[test]
+    fn a_path_is_left_after_three_round_trips_of_many_losses() {
+        use PathState::{Active, PotentiallyFailed};
+        let mut policy = make(&SUSPECT);
+        let expected = [Active, Active, Active, PotentiallyFailed];
+        assert_eq!(states(&mut *policy, &paths(2), 4), expected);
+        // A tenth is what congestion or a poor radio link may cost.
+        assert_eq!(states(&mut *make(&SUSPECT), &paths(10), 4), [Active; 4]);
+    }
+
+    #[test]
+    fn a_path_that_was_left_for_losses_has_to_answer_five_times() {
+        let mut policy = make(&SUSPECT);
+        let mut paths = paths(2);
+        states(&mut *policy, &paths, 4);
+        paths.set_state(0, PathState::PotentiallyFailed);
+        let answers = |_| policy.after_answer(&paths.view().path(PathId(0)), paths.view());
+        let active: Vec<_> = (0..5).map(answers).map(|s| s == PathState::Active).collect();
+        assert_eq!(active, [false, false, false, false, true]);
+    }
+
+    #[test]
+    fn a_path_with_losses_stays_if_no_other_is_known_to_deliver_earlier() {
+        let changes: [fn(&mut TestPaths); 3] = [
+            // As many losses.
+            |paths| (0..64).for_each(|n| paths.transmit(1, n % 2 == 0)),
+            // A queue of a second.
+            |paths| (0..50).for_each(|_| paths.measure(1, MS(1000))),
+            |paths| paths.set_state(1, PathState::PotentiallyFailed),
+        ];
+        for change in changes {
+            let mut paths = paths(2);
+            change(&mut paths);
+            assert_eq!(states(&mut *make(&SUSPECT), &paths, 9), [PathState::Active; 9]);
+        }
+        // Nothing is in flight on the other path: its round-trip time may be an old one.
+        let mut idle = TestPaths::new(2);
+        for path in [0, 1] {
+            idle.measure(path, MS(20));
+            (0..64).for_each(|n| idle.transmit(path, path == 0 && n % 2 == 0));
+        }
+        assert_eq!(states(&mut *make(&SUSPECT), &idle, 9), [PathState::Active; 9]);
+    }
+
+    /// The peer may acknowledge every second packet only, so that a few packets in flight have to
+    /// be waited for longer.
+    #[test]
+    fn many_packets_in_flight_shorten_the_patience() {
+        let policy = make(&SUSPECT);
+        let mut paths = TestPaths::new(1);
+        paths.measure(0, MS(100));
+        let mut quiet = |bytes| {
+            paths.send(0, bytes);
+            policy.patience(&paths.view().path(PathId(0))).unwrap().quiet
+        };
+        assert_eq!((quiet(3000), quiet(30_000)), (MS(50), MS(25)));
     }
 }

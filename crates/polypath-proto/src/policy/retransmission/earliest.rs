@@ -7,6 +7,8 @@
 //! RTX-LOSSRATE and RTX-CWND (Iyengar 2004, II), retransmissions avoid paths that lose packets,
 //! and as in RTX-ASAP they avoid full windows.
 
+use std::time::Duration;
+
 use super::{LossCause, LostChunk, RetransmissionPolicy, same_unless_failed};
 use crate::ids::PathId;
 use crate::path::{PathView, PathsView};
@@ -25,12 +27,21 @@ pub static EARLIEST: Entry<dyn RetransmissionPolicy> = Entry::new(
 const LOST_ONCE: f64 = 0.1;
 const LOST_OFTEN: f64 = 0.5;
 
+/// Round-trip times that a loss adds until the next transmission of a chunk.
+const LOST_AGAIN: f64 = 1.25;
+
 #[derive(Debug)]
 struct Earliest;
 
+/// Expected time until a chunk is delivered over a path that loses this share of its packets, in
+/// seconds.
+pub(crate) fn mean_delivery(srtt: Duration, loss: f64) -> f64 {
+    srtt.as_secs_f64() * (0.5 + LOST_AGAIN * loss / (1.0 - loss))
+}
+
 /// Expected time until a chunk is delivered, in seconds; `None` if the delay is unknown.
 fn delivery(path: &PathView, chunk: &LostChunk) -> Option<f64> {
-    let srtt = path.srtt?.as_secs_f64();
+    let srtt = path.srtt?;
     let (lost, sent) = path.loss.share();
     let share = if sent == 0 { 0.0 } else { f64::from(lost) / f64::from(sent) };
     let mut loss = share.max(path.loss.recent()).min(0.9);
@@ -42,7 +53,7 @@ fn delivery(path: &PathView, chunk: &LostChunk) -> Option<f64> {
         loss += (1.0 - loss) * again;
     }
     let waits = if path.has_room() || path.send_credit { 0.0 } else { 0.5 };
-    Some(srtt * (0.5 + waits + 1.25 * loss / (1.0 - loss)))
+    Some(mean_delivery(srtt, loss) + waits * srtt.as_secs_f64())
 }
 
 impl RetransmissionPolicy for Earliest {
@@ -57,8 +68,6 @@ impl RetransmissionPolicy for Earliest {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::path::PathState;
     use crate::policy::testing::{TestPaths, lost_chunk};

@@ -4,7 +4,10 @@
 //! Deviations: losses that the path causes without a queue are not taken for congestion
 //! (`ambient.rs`); a mark of ECN, for which the draft demands some response, counts as a loss
 //! (`loss.rs`); random waits are derived from the time; the offload budget is one quantum, as the
-//! draft proposes for QUIC.
+//! draft proposes for QUIC. The paths of an association probe for bandwidth in turns, so that a
+//! retransmission finds a path whose queue is not full; and when another path is left, a path that
+//! has filled its queue drains it, because it is about to carry what the other one has lost
+//! (`probe_bw.rs`).
 //!
 //! | file | draft |
 //! |---|---|
@@ -98,8 +101,13 @@ impl CongestionController for Bbr {
     }
 
     fn on_ack(&mut self, context: &Context<'_>, ack: &PathAck) -> Window {
-        let model = self.model(context);
         let path = context.path;
+        let another_probes = context.paths.count() > 1
+            && self.paths.iter().any(|(id, other)| {
+                id != path.id && other.state.raises_inflight() && context.paths.is_active(id)
+            });
+        let model = self.model(context);
+        model.another_probes = another_probes;
         model.delivered = match ack.delivery {
             Some(sample) => sample.delivered,
             None => model.delivered + u64::from(ack.acked),
@@ -154,6 +162,12 @@ impl CongestionController for Bbr {
         let cwnd = model.undo(context.path.window.cwnd.into());
         model.bound_bw();
         window(context.path, model, model.bounded_cwnd(cwnd))
+    }
+
+    fn on_path_left(&mut self, context: &Context<'_>) -> Window {
+        let model = self.model(context);
+        model.stop_probing(context.now, context.path.last_rtt);
+        window(context.path, model, context.path.window.cwnd.into())
     }
 
     fn on_idle(&mut self, _: Time, path: &PathView, _: bool) -> Window {

@@ -53,6 +53,11 @@ impl State {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 
+    /// A probe for bandwidth that may fill the queue.
+    pub(super) const fn raises_inflight(self) -> bool {
+        matches!(self, Self::Refill | Self::Up)
+    }
+
     /// `IsProbingBW`.
     pub(super) const fn accelerates(self) -> bool {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
@@ -176,6 +181,8 @@ pub(super) struct Model {
     pub(super) bw_probe_up_rounds: u32,
     pub(super) rounds_since_probe_up: u64,
     pub(super) bw_probe_wait: Duration,
+    /// Another path of the association probes for bandwidth.
+    pub(super) another_probes: bool,
     pub(super) cycle_stamp: Time,
     /// The window was full in the current round trip, and in the last one.
     pub(super) cwnd_limited: (bool, bool),
@@ -247,6 +254,7 @@ impl Model {
             bw_probe_up_rounds: 0,
             rounds_since_probe_up: 0,
             bw_probe_wait: Duration::ZERO,
+            another_probes: false,
             cycle_stamp: now,
             cwnd_limited: (false, false),
             probe_rtt_min_delay: None,

@@ -78,8 +78,9 @@ impl Model {
 
     /// DOWN or CRUISE: `IsTimeToProbeBW`, `IsTimeToCruise`.
     fn end_wait(&mut self, ack: &Ack) {
-        let waited = ack.now > self.cycle_stamp + self.bw_probe_wait;
-        if waited || self.is_reno_probe_time(ack.cwnd) {
+        let waited = |times| ack.now > self.cycle_stamp + self.bw_probe_wait * times;
+        let due = waited(1) || self.is_reno_probe_time(ack.cwnd);
+        if due && (!self.another_probes || waited(2)) {
             self.start_refill();
         } else if self.state == State::Down && self.is_time_to_cruise(ack) {
             self.start_cruise();
@@ -92,6 +93,19 @@ impl Model {
             self.prev_probe_too_high = false;
             self.start_down(ack.now);
         }
+    }
+
+    /// Ends a probe that fills the queue, or Startup if the last round-trip time shows that it has.
+    pub(super) fn stop_probing(&mut self, now: Time, last_rtt: Option<Duration>) {
+        match self.state {
+            State::Refill | State::Up => self.start_down(now),
+            State::Startup if self.min_rtt.zip(last_rtt).is_some_and(|(m, r)| r > m + m / 4) => {
+                self.full_bw_reached = true;
+                self.enter_drain();
+            }
+            _ => return,
+        }
+        self.set_pacing_rate(self.state.gains().0);
     }
 
     /// `IsRenoCoexistenceProbeTime`: as many round trips as there are packets in flight.

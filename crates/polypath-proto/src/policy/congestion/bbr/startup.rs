@@ -65,7 +65,7 @@ impl Model {
         self.enter_drain();
     }
 
-    const fn enter_drain(&mut self) {
+    pub(super) const fn enter_drain(&mut self) {
         self.state = State::Drain;
         self.drain_start_round = self.round_count;
     }

@@ -333,6 +333,42 @@ fn small_flows_probe_as_often_as_reno() {
     }
 }
 
+/// Unlike in the draft, which knows one path, a probe waits for that of another path, but not for
+/// longer than a second wait: the other one may not end.
+#[test]
+fn the_paths_of_an_association_probe_in_turns() {
+    for (another_probes, waits) in [(false, 1), (true, 2)] {
+        let mut m = model(1_000_000, MS(100));
+        m.full_bw_reached = true;
+        m.start_down(Time::from_secs(2));
+        m.ack_phase = AckPhase::Init;
+        m.state = State::Cruise;
+        m.another_probes = another_probes;
+        let due = Time::from_secs(2) + m.bw_probe_wait * waits;
+        m.update_cycle_phase(&ack(due));
+        assert_eq!(m.state, State::Cruise);
+        m.update_cycle_phase(&ack(due + MS(1)));
+        assert_eq!(m.state, State::Refill);
+    }
+}
+
+#[test]
+fn a_path_that_takes_over_drains_the_queue_that_it_has_filled() {
+    let after = |state, last_rtt| {
+        let mut m = model(1_000_000, MS(100));
+        (m.state, m.full_bw_reached) = (state, state != State::Startup);
+        m.stop_probing(Time::from_secs(2), Some(last_rtt));
+        (m.state, m.pacing_rate)
+    };
+    assert_eq!(after(State::Up, MS(100)), (State::Down, 891_000));
+    assert_eq!(after(State::Refill, MS(100)).0, State::Down);
+    assert_eq!(after(State::Startup, MS(126)), (State::Drain, 495_000));
+    for (state, rtt) in [(State::Startup, MS(125)), (State::Cruise, MS(200))] {
+        let before = model(1_000_000, MS(100)).pacing_rate;
+        assert_eq!(after(state, rtt), (state, before));
+    }
+}
+
 /// Appendix: "Entering and Exiting PROBE_RTT".
 #[test]
 fn the_round_trip_time_is_probed_every_five_seconds() {
