@@ -18,7 +18,7 @@ import sys
 from collections import defaultdict
 
 import sockets_page
-from processes import ROOT, TARGET, build_cargo
+from processes import ROOT, TARGET, build_cargo, revision
 
 PROGRAM = TARGET / "release" / "examples" / "links"
 CONTROLLERS = ("bbr", "cubic")
@@ -97,12 +97,6 @@ def page(table: list[dict[str, str]]) -> str:
     text += "\nThe groups of cells:\n\n" + "".join(f"- {group}: {title}\n" for group, title in GROUPS.items())
     found = sockets_page.section("links")
     return f"{text}\n{found}" if found else text
-
-
-def revision() -> str:
-    """The commit that is measured."""
-    return subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, check=True, capture_output=True,
-                          text=True).stdout.strip()
 
 
 def write_csv(table: list[dict[str, str]], out) -> None:

@@ -16,6 +16,12 @@ SCENARIO = ROOT / "scenarios" / "bulk-3-percent.toml"
 PORT = 9931
 
 
+def revision() -> str:
+    """The commit that is measured."""
+    return subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, check=True, capture_output=True,
+                          text=True).stdout.strip()
+
+
 @dataclasses.dataclass
 class Run:
     """Resources and output of a process that has ended."""
