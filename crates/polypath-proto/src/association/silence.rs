@@ -169,6 +169,12 @@ impl Sender<'_> {
             && self.paths.another_is_active(path)
         {
             self.suspect(now, path);
+            if let Some((tsn, chunk, cause)) = self.sending.flight.first_lost() {
+                // One packet of the oldest data leaves at once, like a probe (RFC 9002 6.2.4).
+                let lost = chunk.as_lost(tsn, cause);
+                let to = self.path_for_lost(&lost);
+                self.paths[to].send_credit |= self.paths.is_confirmed(to);
+            }
         }
     }
 
@@ -189,13 +195,12 @@ impl Sender<'_> {
         }
         self.new_burst();
         self.sending.flight.give_up_waiting(path, |_| false);
-        let mut any = false;
         for sent in self.paths[path].take_sent_here() {
             let Some(chunk) = self.sending.flight.get(sent.tsn) else { continue };
             let here = chunk.path == path && chunk.transmissions == sent.transmissions;
             let size = chunk.size();
             if here && chunk.fate == Fate::InFlight {
-                any |= self.sending.flight.mark_lost(sent.tsn, LossCause::Timeout);
+                self.sending.flight.mark_lost(sent.tsn, LossCause::Timeout);
                 self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_add(size);
                 self.paths[path].data_lost(size);
                 self.paths[path].drop_rtt_probe(sent.tsn);
@@ -222,12 +227,6 @@ impl Sender<'_> {
         }
         if self.sending.flight.ahead() > 0 {
             self.sending.probe_after_timeout();
-        }
-        if any && let Some((tsn, chunk, cause)) = self.sending.flight.first_lost() {
-            // One packet of the oldest data leaves at once, like a probe (RFC 9002 6.2.4).
-            let lost = chunk.as_lost(tsn, cause);
-            let to = self.path_for_lost(&lost);
-            self.paths[to].send_credit |= self.paths.is_confirmed(to);
         }
         if self.probes_at_once(path) {
             self.send_heartbeat(now, path);

@@ -80,7 +80,8 @@ fn paths_over_one_bottleneck_take_the_share_of_one_flow() {
         let runs = (1..=seeds).map(|seed| run(seed, 60_000) - run(seed, 20_000));
         runs.sum::<f64>() / seeds as f64
     };
-    let ratio = goodput("[\"a\", \"b\"]", 3) / goodput("[\"a\"]", 3);
+    // Three runs give ratios from 1.0 to 1.3; the mean of forty is 1.07.
+    let ratio = goodput("[\"a\", \"b\"]", 12) / goodput("[\"a\"]", 12);
     assert!((0.8..=1.2).contains(&ratio), "{ratio:.2} of a flow's share");
 }
 
