@@ -168,8 +168,9 @@ impl Sender<'_> {
             && self.paths[path].state() == PathState::Active
             && self.paths.another_is_active(path)
         {
+            let moves = self.paths[path].chunks_in_flight() > 0;
             self.suspect(now, path);
-            if let Some((tsn, chunk, cause)) = self.sending.flight.first_lost() {
+            if moves && let Some((tsn, chunk, cause)) = self.sending.flight.first_lost() {
                 // One packet of the oldest data leaves at once, like a probe (RFC 9002 6.2.4).
                 let lost = chunk.as_lost(tsn, cause);
                 let to = self.path_for_lost(&lost);
