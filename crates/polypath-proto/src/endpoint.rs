@@ -543,10 +543,9 @@ impl Endpoint {
                 if has_events {
                     self.queues.add_events(id, entry);
                 }
-                // Its timers may have changed.
-                if has_events || transmit.is_some() {
-                    self.queues.add_stale(id, entry);
-                }
+                // Its timers may have changed, even if nothing was sent: data that must wait for the
+                // pacer or for the peer's window sets one.
+                self.queues.add_stale(id, entry);
                 if !entry.is_indexed() {
                     self.queues.add_changing(id, entry);
                 }
@@ -627,6 +626,11 @@ impl Endpoint {
         for (id, entry) in &self.entries {
             let found = entry.association.check_invariants();
             found.map_err(|what| format!("association {id}: {what}"))?;
+            let due = entry.association.poll_timeout();
+            if !entry.stale && due != entry.timeout {
+                let noted = entry.timeout;
+                return Err(format!("association {id}: due at {due:?}, but noted for {noted:?}"));
+            }
         }
         Ok(())
     }

@@ -549,6 +549,10 @@ impl<'w> Simulation<'w> {
 
     /// Sends all packets that the endpoint has to send.
     fn transmit(&mut self, index: usize) -> Result<(), String> {
+        if cfg!(debug_assertions) {
+            // A driver may look at the timers before it sends; it must not miss what sending sets.
+            self.stacks[index].endpoint.poll_timeout();
+        }
         while self.stacks[index].endpoint.has_datagrams() {
             let stack = &mut self.stacks[index];
             let id = self.network.packets.take();

@@ -216,6 +216,24 @@ fn a_pacing_rate_spreads_the_packets() {
     assert!(instants.windows(2).all(|pair| pair[1].since(pair[0]) >= MS(19)));
 }
 
+/// A message comes while nothing is in flight and the pacer is closed: its release is the only
+/// deadline. The timers are asked before the packets, as by a driver that handles timers first.
+#[test]
+fn a_message_that_waits_for_the_pacer_alone_has_a_deadline() {
+    RATE.set(Some(5 * u64::from(PMDCS)));
+    let mut net = established(1, config());
+    net.send(0, 0, payload(1, 2 * (PMDCS as usize - 16))).unwrap();
+    net.drive_until(MS(300), |net| net.a(0).buffered() == 0);
+    let (now, begun) = (net.now, net.sent_with(0, "DATA")[0].at);
+    let endpoint = &mut net.hosts[0].endpoint;
+    let id = endpoint.associations().next().unwrap();
+    let message = Message::new(StreamId(0), payload(2, 100));
+    endpoint.association_mut(id).unwrap().send(now, message).unwrap();
+    endpoint.poll_timeout();
+    assert_eq!(endpoint.poll_transmit(now, &mut [0; 1500]), None);
+    assert_eq!(endpoint.poll_timeout(), Some(begun + MS(400)));
+}
+
 #[test]
 fn a_retransmission_after_a_loss_does_not_wait_for_the_pacer() {
     RATE.set(Some(147_000));

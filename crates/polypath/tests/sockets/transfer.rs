@@ -1,8 +1,15 @@
 //! Messages arrive once, whole, and in order.
 
+use std::time::Duration;
+
 use bytes::Bytes;
+use polypath::proto::policy::congestion::{
+    Congestion, CongestionController, Context, NewPath, PathAck,
+};
+use polypath::proto::policy::{Entry, Needs, Window};
 use polypath::{Config, Encapsulation, Endpoint, EndpointOptions, Message, Ppid, StreamId};
 use sha2::{Digest, Sha256};
+use tokio::time::timeout;
 
 use crate::setup::{ip, options, pair, soon};
 
@@ -112,7 +119,7 @@ async fn unordered_messages_arrive_whole() {
 /// batch of segments.
 #[tokio::test]
 async fn sockets_with_tiny_buffers() {
-    let config = Config::builder().rto_min(std::time::Duration::from_millis(50)).build().unwrap();
+    let config = Config::builder().rto_min(Duration::from_millis(50)).build().unwrap();
     let bind = |port, listen| {
         let options = EndpointOptions {
             socket_buffer: Some(4096),
@@ -168,4 +175,48 @@ async fn two_associations_do_not_mix() {
     seen.sort_unstable();
     assert_eq!(seen, (0..10).collect::<Vec<_>>());
     assert_eq!(server.local_addresses()[0].ip(), ip("127.0.0.1"));
+}
+
+/// Paces at 5.6 MB/s.
+#[derive(Debug)]
+struct Slow;
+
+static SLOW: Entry<dyn CongestionController> =
+    Entry::<dyn CongestionController>::new("slow", "paces at 5.6 MB/s", |_| Box::new(Slow))
+        .with_needs(Needs::NONE.pacing());
+
+impl CongestionController for Slow {
+    fn initial(&mut self, path: &NewPath) -> Window {
+        let pacing_rate = Some(5_600_000);
+        Window { pacing_rate, ..Window::unpaced(20 * path.max_chunk, u32::MAX) }
+    }
+
+    fn on_ack(&mut self, context: &Context<'_>, _: &PathAck) -> Window {
+        context.path.window
+    }
+
+    fn on_congestion(&mut self, context: &Context<'_>, _: Congestion) -> Window {
+        context.path.window
+    }
+
+    fn on_timeout(&mut self, context: &Context<'_>) -> Window {
+        context.path.window
+    }
+}
+
+/// Each message comes when the one before is delivered: nothing is in flight, and the message waits
+/// for the pacer alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_message_after_the_other() {
+    let config = Config::default().to_builder().congestion(&SLOW).build().unwrap();
+    let pair = pair(&config).await;
+    // Four packets, which are acknowledged at once and use up the batch of a millisecond.
+    let message = noise(9, 5600);
+    for _ in 0..200 {
+        pair.near.send(Message::new(StreamId(0), message.clone())).await.unwrap();
+        // Less than the 30 s after which a HEARTBEAT would wake the driver.
+        let delivered = timeout(Duration::from_secs(10), pair.near.drained()).await;
+        delivered.expect("a message waits without a timer").unwrap();
+        soon(pair.far.recv()).await.unwrap();
+    }
 }

@@ -319,6 +319,8 @@ impl Net {
         let mut any = false;
         for count in 0.. {
             let host = &mut self.hosts[h];
+            // A driver may look at the timers at any time, also between packets.
+            host.endpoint.poll_timeout();
             let Some(t) = host.endpoint.poll_transmit(self.now, buf) else { break };
             assert!(count < 10_000, "host {h} sends without end at {}", self.now);
             any = true;
