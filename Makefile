@@ -24,9 +24,9 @@ QUICKLY := 'profile.test.package.polypath-proto.opt-level=0'
 pytest = if [ -x .venv/bin/python ]; then echo '$(PYTEST) -c tests/pytest.ini $(1)'; $(PYTEST) -c tests/pytest.ini $(1); \
 	else echo "skipped: end-to-end tests (no .venv: scripts/setup.sh test)"; [ "$$CI" != true ]; fi
 
-# What is measured on real sockets next to the kernel's TCP, anew.
+# What is measured on real sockets next to the kernel's TCP, anew: a part, and its program.
 sockets = if [ "$$(id -u)" = 0 ]; then $(CARGO) build --release -p polypath-cli && rm -f docs/$(1)-sockets.tsv && \
-	benches/sockets.py $(1) $(SOCKETS); else echo 'skipped: $(1) on sockets (not root)'; fi
+	benches/$(2) $(SOCKETS); else echo 'skipped: $(1) on sockets (not root)'; fi
 
 # Files are in UTF-8, whatever the locale; some tools do not run without a home.
 export PYTHONUTF8 := 1
@@ -224,13 +224,14 @@ fleet: ## random networks: CASES of them, from a number on that follows from the
 paths: ## standstill, aggregation and shared bottlenecks of several paths in the simulator, and as root next to MPTCP on sockets; writes docs/paths.md
 	$(CARGO) build --release $(LOCKED) -p polypath-sim --example multipath
 	scripts/paths.py $(PATHS)
-	@$(call sockets,paths)
-	@$(call sockets,cuts)
+	@$(call sockets,paths,sockets.py paths)
+	@$(call sockets,cuts,sockets.py cuts)
 
-links: ## goodput, queues, retransmissions over a table of links in the simulator, and as root next to Linux TCP on sockets: an hour; writes docs/links.md
+links: ## goodput, queues, retransmissions over a table of links in the simulator, and as root next to Linux TCP on sockets: two hours; writes docs/links.md
 	@scripts/setup.sh build
 	benches/links.py
-	@$(call sockets,links)
+	@$(call sockets,links,sockets.py links)
+	@$(call sockets,shares,shares.py)
 
 bench: ## speed next to ns-2, usrsctp, quinn and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench

@@ -1,4 +1,4 @@
-"""The part of docs/links.md and docs/paths.md that is measured on real sockets (benches/sockets.py)."""
+"""The parts of docs/links.md and docs/paths.md that are measured on real sockets (benches/sockets.py and shares.py)."""
 
 import csv
 import statistics
@@ -6,7 +6,8 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 HEADING = "## On real sockets"
-PAGES = {"links": ("links", ["links"]), "paths": ("paths", ["paths", "cuts"]), "cuts": ("paths", ["paths", "cuts"])}
+# The parts of each page.
+PAGES = {"links": ["links", "shares"], "paths": ["paths", "cuts"]}
 KERNEL = {"links": "tcp", "paths": "mptcp", "cuts": "mptcp"}
 
 METHOD = """\
@@ -23,6 +24,12 @@ work for packets in interrupts, most of that of {kernel}, is not in them.
 CUTS = """\
 The longest time in milliseconds without delivered bytes after a silent cut of one of two paths, 4 s after the start:
 both directions, or that of acknowledgements. Medians, and the longest in parentheses.
+"""
+SHARES = """\
+Two flows over one link whose queue holds one bandwidth-delay product, the second one 2.3 s after the first:
+`benches/shares.py`, rows in [shares-sockets.tsv](shares-sockets.tsv). Mbit/s of IP packets of both from the 30th to
+the 60th second, and Jain's index, from 0.5 (one takes all) to 1 (both have the same). "2" is a flow with two paths over
+the same link. Pairs of Linux' own flows (its BBR is version 1) show what can be expected.
 """
 
 
@@ -103,13 +110,27 @@ def gaps(found: list[dict[str, str]]) -> str:
     return table(["Mbit/s / ms", *(f"`{contender}`" for contender in contenders)], body)
 
 
+def shares(found: list[dict[str, str]]) -> str:
+    """What the flows of each pair get."""
+    cells, body = list(dict.fromkeys(r["cell"] for r in found)), []
+    for pair in dict.fromkeys(r["pair"] for r in found):
+        entries = []
+        for cell in cells:
+            own = [r for r in found if (r["cell"], r["pair"]) == (cell, pair) and not r["note"]]
+            first, second, jain = (statistics.median(float(r[column]) for r in own) if own else None
+                                   for column in ("first_mbit_s", "second_mbit_s", "jain"))
+            entries.append(f"{first:.1f} / {second:.1f}, {jain:.2f}" if own else "")
+        body.append([" + ".join(f"`{flow}`" for flow in pair.split("+")), *entries])
+    return table(["flows", *cells], body)
+
+
 def section(page: str) -> str:
     """The section of a page, with its heading; empty without rows."""
-    parts = {"links": ["links"], "paths": ["paths", "cuts"]}[page]
-    found = {part: rows(data(part)) for part in parts}
+    found = {part: rows(data(part)) for part in PAGES[page]}
     if not any(found.values()):
         return ""
-    files = " and ".join(f"[{data(part).name}]({data(part).name})" for part in parts if found[part])
+    files = [data(part).name for part in found if found[part] and part != "shares"]
+    files = " and ".join(f"[{file}]({file})" for file in files)
     kernel = "TCP" if page == "links" else "MPTCP"
     commands = f"benches/sockets.py {page}"
     text = f"{HEADING}\n\n{METHOD.format(kernel=kernel, command=commands, data=files)}\n"
@@ -117,12 +138,14 @@ def section(page: str) -> str:
         text += goodput(page, found[page]) + "\n"
     if found.get("cuts"):
         text += f"\n{CUTS}\n{gaps(found['cuts'])}\n"
+    if found.get("shares"):
+        text += f"\n### Next to another flow\n\n{SHARES}\n{shares(found['shares'])}\n"
     return text
 
 
 def write(part: str) -> None:
     """Writes the section of a part's page anew; the rest of the page stays."""
-    page = PAGES[part][0]
+    page = next(page for page, parts in PAGES.items() if part in parts)
     file = DOCS / f"{page}.md"
     before = file.read_text(encoding="utf-8").split(f"\n{HEADING}\n")[0].rstrip("\n")
     file.write_text(f"{before}\n\n{section(page)}", encoding="utf-8")
