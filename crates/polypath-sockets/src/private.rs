@@ -22,7 +22,8 @@ static BASE: AtomicI32 = AtomicI32::new(0);
 /// The engine's descriptors that children of fork keep: tokio's, which it makes once.
 static SHARED: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 
-pub(crate) fn share(fds: [c_int; 2]) {
+/// States which descriptors children of fork keep.
+pub fn share(fds: [c_int; 2]) {
     for (shared, fd) in SHARED.iter().zip(fds) {
         shared.store(fd, Ordering::Release);
     }
@@ -42,7 +43,8 @@ pub(crate) fn inside<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// Whether descriptors that this thread opens or closes are the engine's.
-pub(crate) fn is_inside() -> bool {
+#[must_use]
+pub fn is_inside() -> bool {
     INSIDE.get()
 }
 
@@ -51,25 +53,29 @@ fn bit(fd: c_int) -> Option<(&'static AtomicU64, u64)> {
     Some((PRIVATE.get(fd / 64)?, 1 << (fd % 64)))
 }
 
-pub(crate) fn mark(fd: c_int) {
+/// Marks a descriptor as the engine's.
+pub fn mark(fd: c_int) {
     if let Some((word, bit)) = bit(fd) {
         word.fetch_or(bit, Ordering::AcqRel);
     }
 }
 
-pub(crate) fn unmark(fd: c_int) {
+/// Takes the mark from a descriptor.
+pub fn unmark(fd: c_int) {
     if let Some((word, bit)) = bit(fd) {
         word.fetch_and(!bit, Ordering::AcqRel);
     }
 }
 
-pub(crate) fn is_marked(fd: c_int) -> bool {
+/// Whether a descriptor is the engine's.
+#[must_use]
+pub fn is_marked(fd: c_int) -> bool {
     let is_shared = || SHARED.iter().any(|shared| shared.load(Ordering::Acquire) == fd);
     bit(fd).is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0) || is_shared()
 }
 
 /// All of the engine's descriptors, in order.
-pub(crate) fn marked() -> impl Iterator<Item = u32> {
+pub fn marked() -> impl Iterator<Item = u32> {
     (0..DESCRIPTORS as u32).filter(|fd| is_marked(*fd as c_int))
 }
 
@@ -91,7 +97,7 @@ pub(crate) fn reserve() {
 }
 
 /// Gives a new descriptor a number of the engine's, or keeps it if there is none.
-pub(crate) fn raised(fd: c_int) -> c_int {
+pub fn raised(fd: c_int) -> c_int {
     let base = BASE.load(Ordering::Acquire);
     if base == 0 || fd < 0 || fd >= base {
         return fd;
