@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "run-common.h"
@@ -136,6 +137,33 @@ static void section_9(int client, int server) {
     check("sctp_connectx: no address", polypath_sctp_connectx(client, NULL, 1, NULL) == -1 && errno == EFAULT);
 }
 
+/* Several messages at once. */
+static void several(int client, int server) {
+    char buffers[3][8];
+    struct iovec out[2] = {{"one", 3}, {"three", 5}}, in[3];
+    struct mmsghdr messages[3];
+    memset(messages, 0, sizeof messages);
+    for (int at = 0; at < 2; at++) {
+        messages[at].msg_hdr.msg_iov = &out[at];
+        messages[at].msg_hdr.msg_iovlen = 1;
+    }
+    check("sendmmsg", polypath_sendmmsg(client, messages, 2, 0) == 2 && messages[1].msg_len == 5);
+    int waiting = 0;
+    for (int at = 0; at < 3; at++) {
+        in[at].iov_base = buffers[at];
+        in[at].iov_len = sizeof buffers[at];
+        messages[at].msg_hdr.msg_iov = &in[at];
+        messages[at].msg_hdr.msg_iovlen = 1;
+    }
+    while (waiting < 2) {
+        int got = polypath_recvmmsg(server, messages + waiting, 3 - waiting, 0, NULL);
+        if (got < 1)
+            break;
+        waiting += got;
+    }
+    check("recvmmsg", waiting == 2 && messages[0].msg_len == 3 && !memcmp(buffers[1], "three", 5));
+}
+
 /* The kernel's functions that wait for descriptors. */
 static void waiting(int client, int server) {
     struct epoll_event event = {.events = EPOLLIN}, got = {.events = 0};
@@ -149,7 +177,10 @@ static void waiting(int client, int server) {
     FD_SET(server, &readable);
     check("select: a message", select(server + 1, &readable, NULL, NULL, NULL) == 1);
     char byte;
-    check("recv", polypath_recv(server, &byte, 1, 0) == 1 && byte == 'x');
+    struct sockaddr_in from;
+    socklen_t size = sizeof from;
+    check("recvfrom", polypath_recvfrom(server, &byte, 1, 0, (struct sockaddr *)&from, &size) == 1 && byte == 'x' &&
+                          from.sin_addr.s_addr == htonl(INADDR_LOOPBACK));
     check("fcntl", polypath_fcntl(server, F_SETFL, O_NONBLOCK) == 0);
     errno = 0;
     check("recv: nothing", polypath_recv(server, &byte, 1, 0) == -1 && errno == EAGAIN);
@@ -164,7 +195,8 @@ static void others(void) {
     check("others: send", polypath_send(ends[0], "ab", 2, 0) == 2 && polypath_write(ends[0], "c", 1) == 1);
     check("others: recv", polypath_recv(ends[1], buffer, 2, 0) == 2 && polypath_read(ends[1], buffer, 8) == 1);
     int copy = polypath_dup(ends[0]);
-    check("others: dup", copy >= 0 && polypath_dup2(ends[0], copy) == copy && polypath_close(copy) == 0);
+    check("others: dup", copy >= 0 && polypath_dup2(ends[0], copy) == copy &&
+                             polypath_dup3(ends[0], copy, O_CLOEXEC) == copy && polypath_close(copy) == 0);
     check("others: close", polypath_close(ends[0]) == 0 && polypath_close(ends[1]) == 0);
     errno = 0;
     check("others: closed", polypath_close(ends[1]) == -1 && errno == EBADF);
@@ -190,6 +222,28 @@ static void peeled(int listener, int port) {
     check("close", polypath_close(many) == 0 && polypath_close(own) == 0 && polypath_close(server) == 0);
 }
 
+/* A child of fork that lives on does not keep the ports of its parent in use. */
+static void forked(int port) {
+    struct sockaddr_in here = loopback(port);
+    int lives[2], listener[2];
+    check("fork: a pipe", pipe(lives) == 0);
+    for (int at = 0; at < 2; at++) {
+        listener[at] = polypath_socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+        check("fork: bind", polypath_bind(listener[at], (struct sockaddr *)&here, sizeof here) == 0);
+        check("fork: listen", polypath_listen(listener[at], 1) == 0);
+        if (at == 0 && fork() == 0) {
+            char byte;
+            close(lives[1]);
+            _exit(polypath_close(listener[0]) == 0 && read(lives[0], &byte, 1) == 0 ? 0 : 1);
+        }
+        check("fork: close", polypath_close(listener[at]) == 0);
+    }
+    int status = -1;
+    close(lives[1]);
+    check("fork: the child", wait(&status) > 0 && status == 0);
+    close(lives[0]);
+}
+
 int main(void) {
     uint64_t before = handlers();
     rlim_t limit = descriptors();
@@ -199,10 +253,12 @@ int main(void) {
     connected(SOCK_STREAM, &listener, &client, &server, port);
     check("configure: too late", refused("port", "9000", EBUSY, "opened an SCTP socket already"));
     section_9(client, server);
+    several(client, server);
     waiting(client, server);
     peeled(listener, port);
     check("handlers of signals", handlers() == before);
     check("limit of descriptors", descriptors() == limit);
     check("close", polypath_close(client) == 0 && polypath_close(server) == 0 && polypath_close(listener) == 0);
+    forked(port);
     return failures != 0;
 }

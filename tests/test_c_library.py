@@ -85,8 +85,9 @@ def test_an_installation_may_have_another_root(tmp_path):
     make_install(PREFIX="/opt/polypath", LIBDIR="/opt/polypath/lib64", DESTDIR=tmp_path)
     root = tmp_path / "opt/polypath"
     files = {str(file.relative_to(root)) for file in root.rglob("*") if not file.is_dir()}
-    assert files == {"include/polypath.h", "include/polypath/sctp_compat.h", "lib64/libpolypath.a", "lib64/libpolypath.so",
-                     "lib64/libpolypath.so.0.1", "lib64/libpolypath.so.0.1.0", "lib64/pkgconfig/polypath.pc"}
+    assert files == {"include/polypath.h", "include/polypath/sctp_compat.h", "lib64/libpolypath.a",
+                     "lib64/libpolypath.so", "lib64/libpolypath.so.0.1", "lib64/libpolypath.so.0.1.0",
+                     "lib64/pkgconfig/polypath.pc"}
     assert str(tmp_path) not in (root / "lib64/pkgconfig/polypath.pc").read_text()
     assert [file.name for file in tmp_path.iterdir()] == ["opt"]
 
@@ -231,7 +232,7 @@ def test_random_calls_of_the_library_agree_with_a_model(installed, host, process
 
 # The example.
 
-COUNT = 1200
+COUNT = 1500
 
 
 @pytest.mark.needs("make", "objcopy", "pkg-config", "namespaces", "tc")
@@ -248,7 +249,6 @@ def test_the_example_goes_on_when_a_path_is_cut(installed, hosts, processes, tmp
     server.said("received 400 messages")
     before = [hosts.a.sent(f"va{path}") for path in (1, 2)]
     assert min(before) > 1_000_000, before
-    assert "received 900 messages" not in server.out
     for side in ("a", "b"):
         hosts.swallow(side, 1)
     ended = client.wait()

@@ -18,6 +18,8 @@
  *     close() of the C library do not know such a descriptor. A function below that gets any other
  *     descriptor, or polypath_socket() with another protocol, calls the C library's function.
  *     sendfile(), splice() and stdio do not work on it.
+ *     The library has descriptors of its own, which count against RLIMIT_NOFILE: one for each socket,
+ *     and UDP sockets. A program must not close descriptors that it has not opened.
  *
  * Threads
  *     All functions may be called from several threads at once, on one socket, too. The library has
@@ -29,8 +31,7 @@
  *     The associations stay with the process that has opened the socket. A child of fork() can
  *     accept on, read, write and close inherited sockets, and open its own; requests about the
  *     association of an inherited socket fail with EOPNOTSUPP. When the parent ends, its
- *     associations end. A child that neither ends nor calls exec keeps the parent's UDP ports in
- *     use. After exec, the descriptor is no SCTP socket.
+ *     associations end. After exec, the descriptor is no SCTP socket.
  *
  * End of the process
  *     exit() closes the sockets and waits up to 5 seconds until the peers have everything. _exit()

@@ -490,7 +490,7 @@ pub unsafe extern "C-unwind" fn sctp_send(
 ///
 /// # Safety
 ///
-/// The parts are valid, there are `addresses` addresses, and `info` has the type that `kind` states.
+/// The parts are valid, there are `addresses` addresses, and `info` has the type of `kind`.
 #[unsafe(export_name = "polypath_sctp_sendv")]
 pub unsafe extern "C-unwind" fn sctp_sendv(
     fd: c_int,
@@ -540,7 +540,7 @@ pub unsafe extern "C-unwind" fn sctp_sendv(
     }
 }
 
-/// Adds the control messages that `info` stands for; false if the type or the length is wrong.
+/// Adds the control messages with the content of `info`; false if the type or the length is wrong.
 ///
 /// # Safety
 ///

@@ -14,10 +14,10 @@ use libc::{iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespe
 use crate::bytes::Reader;
 use crate::errno::{self, Errno};
 use crate::socket::{self, Sock};
-use crate::{abi, address, calls, data, options, process, real};
+use crate::{abi, address, calls, data, engine, options, process, real, settings};
 
 pub use crate::process::finish;
-pub use crate::settings::{ConfigureError, configure};
+pub use crate::settings::ConfigureError;
 
 unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
@@ -94,6 +94,17 @@ pub fn socket(family: c_int, kind: c_int, protocol: c_int, report: fn(&str)) -> 
             calls::open(family, kind).map(|fd| fd as isize)
         }) as c_int
     })
+}
+
+/// Sets an option of `polypath run` (`port`, `peer-port`, `raw`, `bind`, `encrypt`, `profile`) or a
+/// constant, in place of what the environment has.
+///
+/// # Errors
+///
+/// The process has opened an SCTP socket, or the key, the value or the combination with others is
+/// not allowed.
+pub fn configure(key: &str, value: &str) -> Result<(), ConfigureError> {
+    engine::before_start(|| settings::set(key, value)).unwrap_or(Err(ConfigureError::TooLate))
 }
 
 /// Whether a descriptor is an SCTP socket. Takes no lock.

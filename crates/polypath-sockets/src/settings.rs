@@ -1,4 +1,4 @@
-//! Options of `polypath run`, which arrive in the environment, and what a program configures itself.
+//! Options of `polypath run`, which arrive in the environment, and what a program configures.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,6 @@ use std::sync::Mutex;
 use polypath::proto::{PARAMETERS, Registry};
 use polypath::{Config, Encapsulation, UDP_PORT};
 
-use crate::engine;
 use crate::link::lock;
 
 /// How associations reach their peers.
@@ -54,21 +53,12 @@ impl std::error::Error for ConfigureError {}
 /// the environment.
 static CONFIGURED: Mutex<BTreeMap<&str, String>> = Mutex::new(BTreeMap::new());
 
-/// Sets an option of `polypath run` (`port`, `peer-port`, `raw`, `bind`, `encrypt`, `profile`) or a
-/// constant, in place of what the environment has.
-///
-/// # Errors
-///
-/// The process has opened an SCTP socket, or the key, the value or the combination with others is
-/// not allowed.
-pub fn configure(key: &str, value: &str) -> Result<(), ConfigureError> {
-    engine::before_start(|| {
-        let mut configured = lock(&CONFIGURED);
-        let new = configured_with(&configured, environment, key, value)?;
-        *configured = new;
-        Ok(())
-    })
-    .unwrap_or(Err(ConfigureError::TooLate))
+/// Sets an option or a constant for the engine that starts next.
+pub(crate) fn set(key: &str, value: &str) -> Result<(), ConfigureError> {
+    let mut configured = lock(&CONFIGURED);
+    let new = configured_with(&configured, environment, key, value)?;
+    *configured = new;
+    Ok(())
 }
 
 /// The settings with one more, checked.
