@@ -148,6 +148,14 @@ int main() {{
         assert subprocess.run([built], check=False).returncode == 0
 
 
+@pytest.mark.needs("make", "objcopy", "pkg-config")
+def test_the_program_of_the_documentation_compiles(installed, tmp_path):
+    (code,) = re.findall(r"^```c\n(.*?)^```", (ROOT / "docs/c-library.md").read_text(), re.MULTILINE | re.DOTALL)
+    source = tmp_path / "program.c"
+    source.write_text(code)
+    installed.build(tmp_path / "program", *WARNINGS, source)
+
+
 @pytest.mark.needs("make", "objcopy", "pkg-config", "netinet/sctp.h")
 def test_without_libsctp_the_structures_are_the_same(installed, tmp_path):
     """Sizes, offsets and values of what polypath.h declares itself, next to those of libsctp's header."""
