@@ -266,6 +266,25 @@ def test_the_example_goes_on_when_a_path_is_cut(installed, hosts, processes, tmp
     assert hosts.a.sent("va2") - before[1] > 2_000_000
 
 
+@pytest.mark.needs("make", "objcopy", "pkg-config", "namespaces", "ss")
+def test_the_environment_of_polypath_run_sets_ports(installed, hosts, processes, tmp_path):
+    built = {name: installed.build(tmp_path / name, ROOT / "examples" / "c" / f"{name}.c")
+             for name in ("server", "client")}
+    local, remote = (hosts.address(side, 1) for side in ("a", "b"))
+
+
+    def start(name: str, *words: object, inside: list[str], **settings: str) -> program.Process:
+        environment = {**os.environ, **{f"POLYPATH_RUN_{key}": value for key, value in settings.items()}}
+        return processes.start(built[name], *words, inside=inside, env=environment)
+
+    server = start("server", 7000, remote, inside=hosts.b.inside, PORT="9900")
+    server.said("listening on 1 addresses")
+    assert f"{remote}:9900 " in hosts.b.run("ss", "-uln")
+    ended = start("client", local, 7000, 100, remote, inside=hosts.a.inside, PEER_PORT="9900").wait()
+    assert ended.code == 0, ended.err
+    assert server.wait().code == 0, server.err
+
+
 @pytest.mark.needs("make", "objcopy", "pkg-config")
 def test_the_example_explains_a_wrong_setting(installed, tmp_path):
     built = installed.build(tmp_path / "client", ROOT / "examples" / "c" / "client.c")

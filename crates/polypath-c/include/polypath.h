@@ -25,7 +25,7 @@
  *     All functions may be called from several threads at once, on one socket, too. The library has
  *     one thread of its own, which starts with the first socket and blocks all signals. A signal
  *     handler must not call a function on a socket that it may have interrupted a call on.
- *     Functions that wait are cancellation points.
+ *     Functions that wait for a message or an association are cancellation points.
  *
  * Fork
  *     The associations stay with the process that has opened the socket. A child of fork() can
