@@ -181,6 +181,28 @@ def test_without_libsctp_the_structures_are_the_same(installed, tmp_path):
     assert len(outputs[0].splitlines()) == len(lines) and outputs[0] == outputs[1]
 
 
+@pytest.mark.needs("make", "objcopy", "pkg-config")
+def test_every_documented_setting_is_accepted(installed, tmp_path):
+    """Those of the table in docs/c-library.md, and of the one in the header, each in a process of its own."""
+    values = {"port": "9900", "peer-port": "9901", "raw": "true", "bind": "192.0.2.1,fd00::1", "encrypt": "true",
+              "profile": "rfc9260", "rto_min": "200ms"}
+    page = (ROOT / "docs/c-library.md").read_text().partition("## Settings")[2]
+    listed = re.findall(r"^\| (?:a constant, such as )?`([\w-]+)` \|", page, re.MULTILINE)
+    assert listed == list(values)
+    table = (installed.prefix / "include/polypath.h").read_text().partition(" *     key  ")[2]
+    assert re.findall(r"^ \*     ([a-z-]+)  ", table, re.MULTILINE) == listed[:-1]
+    source = tmp_path / "program.c"
+    source.write_text("""#include <polypath.h>
+#include <stdio.h>
+int main(int count, char **words) {
+    return count != 3 || polypath_configure(words[1], words[2]) ? puts(polypath_configure_error()) : 0;
+}
+""")
+    built = installed.build(tmp_path / "program", *WARNINGS, source, link="static")
+    for key, value in values.items():
+        assert subprocess.run([built, key, value], capture_output=True, check=False).returncode == 0, key
+
+
 # Programs.
 
 # Written for the kernel's SCTP: see test_run.py.
