@@ -222,6 +222,28 @@ static void peeled(int listener, int port) {
     check("close", polypath_close(many) == 0 && polypath_close(own) == 0 && polypath_close(server) == 0);
 }
 
+/* A child of fork has an engine of its own, and ends when the peer has its messages. */
+static void exits(int listener, int port) {
+    enum { MESSAGES = 100, SIZE = 1000 };
+    static char message[SIZE];
+    if (fork() == 0) {
+        struct sockaddr_in here = loopback(port);
+        int fd = polypath_socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+        if (polypath_connect(fd, (struct sockaddr *)&here, sizeof here) != 0)
+            _exit(1);
+        for (int number = 0; number < MESSAGES; number++)
+            if (polypath_send(fd, message, SIZE, 0) != SIZE)
+                _exit(2);
+        polypath__exit(3);
+    }
+    int server = polypath_accept(listener, NULL, NULL), received = 0, status = -1;
+    while (polypath_recv(server, message, SIZE, 0) == SIZE)
+        received++;
+    check("_exit: the peer receives everything", received == MESSAGES);
+    check("_exit: the status", wait(&status) > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 3);
+    check("close", polypath_close(server) == 0);
+}
+
 /* A child of fork that lives on does not keep the ports of its parent in use. */
 static void forked(int port) {
     struct sockaddr_in here = loopback(port);
@@ -256,6 +278,7 @@ int main(void) {
     several(client, server);
     waiting(client, server);
     peeled(listener, port);
+    exits(listener, port);
     check("handlers of signals", handlers() == before);
     check("limit of descriptors", descriptors() == limit);
     check("close", polypath_close(client) == 0 && polypath_close(server) == 0 && polypath_close(listener) == 0);

@@ -34,8 +34,8 @@
  *     associations end. After exec, the descriptor is no SCTP socket.
  *
  * End of the process
- *     exit() closes the sockets and waits up to 5 seconds until the peers have everything. _exit()
- *     and signals do not: the peers then run into their timeouts.
+ *     exit() and polypath__exit() close the sockets and wait up to 5 seconds until the peers have
+ *     everything. _exit() and signals do not: the peers then run into their timeouts.
  *
  * Errors
  *     Functions return -1 and set errno, which keeps its value if they succeed. EIO is an internal
@@ -193,6 +193,9 @@ int polypath_dup2(int from, int to);
 int polypath_dup3(int from, int to, int flags);
 int polypath_fcntl(int fd, int command, ...);
 int polypath_ioctl(int fd, unsigned long request, ...);
+
+/* _exit(2), after the wait described above. */
+void polypath__exit(int status) __attribute__((noreturn));
 
 /* RFC 6458, section 9. polypath_sctp_opt_info() takes every option, libsctp's takes a part. */
 int polypath_sctp_bindx(int fd, struct sockaddr *addresses, int count, int flags);

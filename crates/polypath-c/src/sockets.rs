@@ -1,6 +1,7 @@
 //! The functions of the C library, with a prefix: `polypath_socket` and those on descriptors.
 
 use std::ffi::{c_int, c_ulong, c_void};
+use std::panic::catch_unwind;
 
 use libc::{iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespec};
 use polypath_sockets::{api, real};
@@ -85,4 +86,12 @@ pub unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => api::duplicate(fd, system),
         _ => system(),
     }
+}
+
+/// _exit(2): the peers receive what the program has sent.
+#[unsafe(export_name = "polypath__exit")]
+pub extern "C" fn exit(status: c_int) -> ! {
+    let _ = catch_unwind(api::finish);
+    // SAFETY: the function takes no pointer.
+    unsafe { libc::_exit(status) }
 }

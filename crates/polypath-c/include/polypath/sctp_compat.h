@@ -62,6 +62,7 @@
 #define dup3 polypath_dup3
 #define fcntl polypath_fcntl
 #define ioctl polypath_ioctl
+#define _exit polypath__exit
 
 #define sctp_bindx polypath_sctp_bindx
 #define sctp_connectx polypath_sctp_connectx
