@@ -141,7 +141,7 @@ docs: ## the site, in target/site: without warnings, links checked
 		-r scripts/docs-requirements.txt && cp scripts/docs-requirements.txt .venv-docs/requirements.txt; }
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
 
-.PHONY: site newcomer installations targets deb msrv features packages semver
+.PHONY: site newcomer installations targets deb install-c msrv features packages semver
 # What a test in a clean root file system of Debian needs: root, and minutes.
 clean_debian = scripts/setup.sh package && $(PYTEST) -c packaging/tests/pytest.ini packaging/tests/$(1)
 
@@ -164,6 +164,9 @@ targets: ## compiles for Windows and macOS as far as Debian's packages allow: te
 
 deb: ## a Debian package in target/debian: program, man pages, completions, systemd units
 	packaging/deb.sh
+
+install-c: ## the C library: libraries, headers and pkg-config file below PREFIX (/usr/local), LIBDIR, DESTDIR; LIBRARIES=folder of another build
+	$(ALONE) packaging/install-c.sh $(if $(LIBRARIES),--libraries '$(LIBRARIES)')
 
 packages: ## what `cargo publish` would upload of each crate, compiled from the packages alone; nothing is uploaded
 	$(CARGO) publish --dry-run $(LOCKED) $(foreach crate,$(CRATES),-p $(crate))

@@ -1,88 +1,23 @@
 //! The functions of the C library that this library replaces. Each passes calls on other
-//! descriptors on, and returns EIO instead of panicking in the program.
+//! descriptors on.
 //!
-//! They may unwind nevertheless: pthread_cancel unwinds through a thread that waits.
+//! They may unwind: pthread_cancel unwinds through a thread that waits.
 
 // They are public to the dynamic linker.
 #![allow(unreachable_pub)]
 
 use std::ffi::{c_int, c_ulong, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::os::fd::AsRawFd;
+use std::panic::catch_unwind;
 
 use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
+use polypath_sockets::{api, private};
 
-use crate::bytes::Reader;
-use crate::errno::{self, Errno};
-use crate::socket::{self, Sock};
-use crate::{abi, address, calls, data, options, private, process, real};
+use crate::real;
 
-unsafe extern "C" {
-    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
-}
-
-/// Result of a call that found nothing and may wait.
-const WAIT: isize = isize::MIN;
-
-/// Runs a call on an SCTP socket, and converts its result to C's. errno keeps its value if the call
-/// succeeds. pthread_cancel does not take effect meanwhile.
-fn call(work: impl FnOnce() -> Errno<isize>) -> isize {
-    const PTHREAD_CANCEL_DISABLE: c_int = 1;
-    let before = errno::get();
-    let mut cancellation = 0;
-    // SAFETY: the pointers are null or valid.
-    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut cancellation) };
-    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(libc::EIO));
-    // SAFETY: as above.
-    unsafe { pthread_setcancelstate(cancellation, std::ptr::null_mut()) };
-    match result {
-        Err(errno::WAIT) => WAIT,
-        Ok(value) => {
-            errno::set(before);
-            value
-        }
-        Err(number) => {
-            errno::set(number);
-            -1
-        }
-    }
-}
-
-/// The SCTP socket of a descriptor.
-fn find(fd: c_int) -> Option<Arc<Sock>> {
-    if !socket::is_ours(fd) {
-        return None;
-    }
-    catch_unwind(|| socket::find(fd)).ok().flatten()
-}
-
-/// Runs `work` with the SCTP socket of a descriptor.
-fn on(fd: c_int, work: impl FnOnce(&Arc<Sock>) -> Errno<isize>) -> isize {
-    // Another thread has closed it since the caller has looked.
-    let Some(sock) = find(fd) else { return call(|| Err(libc::EBADF)) };
-    let result = call(|| work(&sock));
-    socket::release(sock);
-    result
-}
-
-/// Waits until a descriptor is readable. False if the call must return the error in errno.
-///
-/// pthread_cancel ends the thread in here: it unwinds through this frame and those of the hooks,
-/// which own nothing at this moment.
-fn wait_readable(fd: c_int) -> bool {
-    let mut byte = 0u8;
-    // SAFETY: the buffer has room for one byte.
-    let seen = unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_PEEK) };
-    seen >= 0 || errno::get() == libc::ECONNRESET
-}
-
-fn done(result: Errno<()>) -> Errno<isize> {
-    result.map(|()| 0)
-}
-
-/// Defines functions of the C library. Each body is run for an SCTP socket, the first argument.
+/// Defines functions that replace those of the C library.
 macro_rules! hooks {
-    ($($name:ident($fd:ident: c_int $(, $arg:ident: $ty:ty)*) -> $ret:ty, $sock:ident => $body:expr;)*) => { $(
+    ($($name:ident($fd:ident: c_int $(, $arg:ident: $ty:ty)*) -> $ret:ty;)*) => { $(
         /// Replaces the C library's function.
         ///
         /// # Safety
@@ -90,292 +25,19 @@ macro_rules! hooks {
         /// As for that function.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($fd: c_int $(, $arg: $ty)*) -> $ret {
-            if !socket::is_ours($fd) {
-                // SAFETY: the caller fulfils the contract of the C library's function.
-                return unsafe { real::$name($fd $(, $arg)*) };
-            }
-            loop {
-                // SAFETY: as above.
-                let result = on($fd, |$sock| {
-                    #[allow(unused_unsafe)]
-                    unsafe { $body }
-                });
-                if result != WAIT {
-                    return result as $ret;
-                }
-                if !wait_readable($fd) {
-                    return -1;
+            // SAFETY: the caller fulfils the contract of the C library's function.
+            unsafe {
+                if api::is_ours($fd) {
+                    api::$name($fd $(, $arg)*)
+                } else {
+                    real::$name($fd $(, $arg)*)
                 }
             }
         }
     )* };
 }
 
-hooks! {
-    bind(fd: c_int, to: *const sockaddr, length: socklen_t) -> c_int, sock => {
-        done(address::read(to, length).and_then(|to| calls::bind(sock, to)))
-    };
-    listen(fd: c_int, backlog: c_int) -> c_int, sock => done(calls::listen(sock, backlog));
-    accept(fd: c_int, from: *mut sockaddr, length: *mut socklen_t) -> c_int, sock => {
-        accepted(fd, sock, from, length, 0)
-    };
-    accept4(fd: c_int, from: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int,
-    sock => accepted(fd, sock, from, length, flags);
-    connect(fd: c_int, to: *const sockaddr, length: socklen_t) -> c_int, sock => {
-        done(address::read(to, length).and_then(|to| {
-            calls::connect_to(fd, sock, &[to], socket::is_nonblocking(fd, 0))
-        }))
-    };
-    ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int, sock => match request {
-        libc::FIONREAD => calls::next_size(fd, sock).map(|size| {
-            (argument as *mut c_int).write_unaligned(size);
-            0
-        }),
-        _ => errno::check(real::ioctl(fd, request, argument) as isize).map(|value| value as isize),
-    };
-    shutdown(fd: c_int, how: c_int) -> c_int, sock => done(calls::shutdown(fd, sock, how));
-    getsockname(fd: c_int, to: *mut sockaddr, length: *mut socklen_t) -> c_int, sock => {
-        address::write(&calls::local_name(sock), to, length);
-        Ok(0)
-    };
-    getpeername(fd: c_int, to: *mut sockaddr, length: *mut socklen_t) -> c_int, sock => {
-        calls::peer_name(sock).map(|name| {
-            address::write(&name, to, length);
-            0
-        })
-    };
-    getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut socklen_t)
-        -> c_int, sock => get_option(fd, sock, level, name, value, length);
-    setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, length: socklen_t)
-        -> c_int, sock => set_option(fd, sock, level, name, value, length);
-    read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssize_t, sock => {
-        let part = iovec { iov_base: buffer, iov_len: count };
-        receive(fd, sock, &part, 1, 0, std::ptr::null_mut(), std::ptr::null_mut())
-    };
-    readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t, sock => {
-        receive(fd, sock, parts, count, 0, std::ptr::null_mut(), std::ptr::null_mut())
-    };
-    recv(fd: c_int, buffer: *mut c_void, count: size_t, flags: c_int) -> ssize_t, sock => {
-        let part = iovec { iov_base: buffer, iov_len: count };
-        receive(fd, sock, &part, 1, flags, std::ptr::null_mut(), std::ptr::null_mut())
-    };
-    recvfrom(fd: c_int, buffer: *mut c_void, count: size_t, flags: c_int, from: *mut sockaddr,
-        length: *mut socklen_t) -> ssize_t, sock => {
-        let part = iovec { iov_base: buffer, iov_len: count };
-        receive(fd, sock, &part, 1, flags, from, length)
-    };
-    recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t, sock => {
-        data::receive(fd, sock, &mut *message, flags).map(|size| size as isize)
-    };
-    write(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t, sock => {
-        let part = iovec { iov_base: buffer.cast_mut(), iov_len: count };
-        send_parts(fd, sock, &part, 1, 0, std::ptr::null(), 0)
-    };
-    writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t, sock => {
-        send_parts(fd, sock, parts, count, 0, std::ptr::null(), 0)
-    };
-    send(fd: c_int, buffer: *const c_void, count: size_t, flags: c_int) -> ssize_t, sock => {
-        let part = iovec { iov_base: buffer.cast_mut(), iov_len: count };
-        send_parts(fd, sock, &part, 1, flags, std::ptr::null(), 0)
-    };
-    sendto(fd: c_int, buffer: *const c_void, count: size_t, flags: c_int, to: *const sockaddr,
-        length: socklen_t) -> ssize_t, sock => {
-        let part = iovec { iov_base: buffer.cast_mut(), iov_len: count };
-        send_parts(fd, sock, &part, 1, flags, to, length)
-    };
-    sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t, sock => {
-        data::send(fd, sock, &*message, flags).map(|size| size as isize)
-    };
-    sendmmsg(fd: c_int, messages: *mut mmsghdr, count: u32, flags: c_int) -> c_int, sock => {
-        each(messages, count, |one| {
-            data::send(fd, sock, &one.msg_hdr, flags)
-        })
-    };
-    recvmmsg(fd: c_int, messages: *mut mmsghdr, count: u32, flags: c_int,
-        _timeout: *mut timespec) -> c_int, sock => {
-        let mut flags = flags;
-        each(messages, count, |one| {
-            let size = data::receive(fd, sock, &mut one.msg_hdr, flags & !libc::MSG_WAITFORONE)?;
-            // Linux waits for all of them; fewer are allowed, too, and lose none to a signal.
-            flags |= libc::MSG_DONTWAIT;
-            if size == 0 { Err(0) } else { Ok(size) }
-        })
-    };
-}
-
-/// Runs `work` for each message until one fails; the result is the number of messages, or the error
-/// of the first one.
-///
-/// # Safety
-///
-/// `messages` points to `count` messages.
-unsafe fn each(
-    messages: *mut mmsghdr,
-    count: u32,
-    mut work: impl FnMut(&mut mmsghdr) -> Errno<usize>,
-) -> Errno<isize> {
-    let mut finished = 0;
-    for at in 0..count as usize {
-        // SAFETY: by the contract of this function.
-        let one = unsafe { &mut *messages.add(at) };
-        match work(one) {
-            Ok(size) => one.msg_len = size as u32,
-            Err(error) if finished == 0 && error != 0 => return Err(error),
-            Err(_) => break,
-        }
-        finished += 1;
-    }
-    Ok(finished)
-}
-
-/// # Safety
-///
-/// The pointers are null or valid, as for accept(2).
-unsafe fn accepted(
-    fd: c_int,
-    sock: &Sock,
-    from: *mut sockaddr,
-    length: *mut socklen_t,
-    flags: c_int,
-) -> Errno<isize> {
-    let (new, peer) = calls::accept(fd, sock, flags)?;
-    // SAFETY: by the contract of this function.
-    unsafe { address::write(&peer, from, length) };
-    Ok(new as isize)
-}
-
-/// # Safety
-///
-/// The parts and the address are valid, as for recvmsg(2).
-unsafe fn receive(
-    fd: c_int,
-    sock: &Sock,
-    parts: *const iovec,
-    count: c_int,
-    flags: c_int,
-    from: *mut sockaddr,
-    length: *mut socklen_t,
-) -> Errno<isize> {
-    // SAFETY: all-zero bytes are a valid `msghdr`, and by the contract of this function.
-    unsafe {
-        let mut message: msghdr = std::mem::zeroed();
-        message.msg_iov = parts.cast_mut();
-        message.msg_iovlen = usize::try_from(count).map_err(|_| libc::EINVAL)? as _;
-        if !from.is_null() && !length.is_null() {
-            message.msg_name = from.cast();
-            message.msg_namelen = *length;
-        }
-        let size = data::receive(fd, sock, &mut message, flags)?;
-        if !from.is_null() && !length.is_null() {
-            *length = message.msg_namelen;
-        }
-        Ok(size as isize)
-    }
-}
-
-/// # Safety
-///
-/// The parts and the address are valid, as for sendmsg(2).
-unsafe fn send_parts(
-    fd: c_int,
-    sock: &Sock,
-    parts: *const iovec,
-    count: c_int,
-    flags: c_int,
-    to: *const sockaddr,
-    length: socklen_t,
-) -> Errno<isize> {
-    // SAFETY: all-zero bytes are a valid `msghdr`, and by the contract of this function.
-    unsafe {
-        let mut message: msghdr = std::mem::zeroed();
-        message.msg_iov = parts.cast_mut();
-        message.msg_iovlen = usize::try_from(count).map_err(|_| libc::EINVAL)? as _;
-        message.msg_name = to.cast_mut().cast();
-        message.msg_namelen = length;
-        data::send(fd, sock, &message, flags).map(|size| size as isize)
-    }
-}
-
-/// # Safety
-///
-/// The pointers are valid, as for getsockopt(2).
-unsafe fn get_option(
-    fd: c_int,
-    sock: &Sock,
-    level: c_int,
-    name: c_int,
-    value: *mut c_void,
-    length: *mut socklen_t,
-) -> Errno<isize> {
-    if value.is_null() || length.is_null() {
-        return Err(libc::EFAULT);
-    }
-    // SAFETY: by the contract of this function.
-    if unsafe { *length } as c_int <= -1 {
-        return Err(libc::EINVAL);
-    }
-    // SAFETY: by the contract of this function. Options with input read what the program has
-    // written there.
-    let found = unsafe {
-        if level == abi::IPPROTO_SCTP && name == abi::CONNECTX3 {
-            let request = std::slice::from_raw_parts(value.cast::<u8>(), *length as usize);
-            let (id, result) = calls::connectx3(fd, sock, Reader(request))?;
-            if result.is_ok() || result == Err(libc::EINPROGRESS) {
-                value.cast::<i32>().write_unaligned(id);
-                *length = size_of::<i32>() as socklen_t;
-            }
-            return done(result);
-        } else if level == abi::IPPROTO_SCTP {
-            let request = std::slice::from_raw_parts(value.cast::<u8>(), *length as usize);
-            options::get(fd, sock, name, request)
-        } else {
-            match options::get_socket(sock, level, name) {
-                Some(found) => found,
-                None => {
-                    let result = real::getsockopt(fd, level, name, value, length);
-                    return errno::check(result as isize).map(|_| 0);
-                }
-            }
-        }
-    }?;
-    // SAFETY: at most `*length` bytes are written.
-    unsafe {
-        let count = found.len().min(*length as usize);
-        std::ptr::copy_nonoverlapping(found.as_ptr(), value.cast(), count);
-        *length = count as socklen_t;
-    }
-    Ok(0)
-}
-
-/// # Safety
-///
-/// The pointers are valid, as for setsockopt(2).
-unsafe fn set_option(
-    fd: c_int,
-    sock: &Sock,
-    level: c_int,
-    name: c_int,
-    value: *const c_void,
-    length: socklen_t,
-) -> Errno<isize> {
-    if value.is_null() {
-        return Err(libc::EFAULT);
-    }
-    if length as c_int <= -1 {
-        return Err(libc::EINVAL);
-    }
-    // SAFETY: by the contract of this function.
-    let bytes = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), length as usize) };
-    if level == abi::IPPROTO_SCTP {
-        return done(options::set(fd, sock, name, bytes));
-    }
-    match options::set_socket(sock, level, name, bytes) {
-        Some(result) => done(result),
-        // SAFETY: by the contract of this function.
-        None => errno::check(unsafe { real::setsockopt(fd, level, name, value, length) } as isize)
-            .map(|_| 0),
-    }
-}
+polypath_sockets::with_functions!(hooks);
 
 /// Replaces socket(2): one of SCTP becomes polypath's.
 #[unsafe(no_mangle)]
@@ -384,16 +46,16 @@ pub extern "C" fn socket(family: c_int, kind: c_int, protocol: c_int) -> c_int {
         // SAFETY: the function takes no pointer.
         return keep(private::raised(unsafe { real::socket(family, kind, protocol) }));
     }
-    let internet = family == libc::AF_INET || family == libc::AF_INET6;
-    let ours = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&(kind & 0xf));
-    if internet && ours && protocol == abi::IPPROTO_SCTP {
-        return call(|| {
-            process::register();
-            calls::open(family, kind).map(|fd| fd as isize)
-        }) as c_int;
-    }
     // SAFETY: the function takes no pointer.
-    unsafe { real::socket(family, kind, protocol) }
+    let other = || unsafe { real::socket(family, kind, protocol) };
+    api::socket(family, kind, protocol, print).unwrap_or_else(other)
+}
+
+/// Prints the report of `polypath run --doctor`.
+fn print(report: &str) {
+    let error = std::io::stderr();
+    // SAFETY: the text is valid for its length.
+    unsafe { real::write(error.as_raw_fd(), report.as_ptr().cast(), report.len()) };
 }
 
 /// Marks a descriptor as the engine's.
@@ -441,37 +103,25 @@ pub unsafe extern "C" fn socketpair(
 /// Replaces close(2). The program cannot close the engine's descriptors.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn close(fd: c_int) -> c_int {
-    if private::is_marked(fd) && !socket::is_borrowed() {
+    if private::is_marked(fd) && !api::is_borrowed() {
         if !private::is_inside() {
-            errno::set(libc::EBADF);
-            return -1;
+            return api::failed(libc::EBADF);
         }
         private::unmark(fd);
     }
-    if socket::is_ours(fd)
-        && !socket::is_borrowed()
-        && let Ok(Some(closed)) = catch_unwind(|| calls::close(fd))
-    {
-        return closed;
-    }
     // SAFETY: the caller owns the descriptor.
-    unsafe { real::close(fd) }
+    api::close(fd).unwrap_or_else(|| unsafe { real::close(fd) })
 }
 
 /// Replaces close_range(2): SCTP sockets in the range are closed first.
 #[unsafe(no_mangle)]
 pub extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
     const CLOSE_RANGE_CLOEXEC: c_int = 4;
-    if flags & CLOSE_RANGE_CLOEXEC != 0 || first > last || socket::is_borrowed() {
+    if flags & CLOSE_RANGE_CLOEXEC != 0 || first > last || api::is_borrowed() {
         // SAFETY: the caller owns the descriptors.
         return unsafe { real::close_range(first, last, flags) };
     }
-    let _ = catch_unwind(|| {
-        let inside = |fd: &c_int| (i64::from(first)..=i64::from(last)).contains(&(*fd).into());
-        socket::descriptors().into_iter().filter(inside).for_each(|fd| {
-            calls::close(fd);
-        });
-    });
+    api::close_between(first, last);
     // Around the engine's descriptors.
     let mut result = 0;
     let mut from = first;
@@ -493,7 +143,7 @@ pub extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
 /// Replaces closefrom(3).
 #[unsafe(no_mangle)]
 pub extern "C" fn closefrom(first: c_int) {
-    if socket::is_borrowed() {
+    if api::is_borrowed() {
         // SAFETY: the caller owns the descriptors.
         unsafe { real::closefrom(first) };
     } else {
@@ -504,56 +154,22 @@ pub extern "C" fn closefrom(first: c_int) {
 /// Replaces dup(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn dup(fd: c_int) -> c_int {
-    let sock = duplicable(fd);
     // SAFETY: the function takes no pointer.
-    let new = unsafe { real::dup(fd) };
-    let _ = catch_unwind(AssertUnwindSafe(|| calls::duplicated(sock, new)));
-    new
+    api::duplicate(fd, || unsafe { real::dup(fd) })
 }
 
 /// Replaces dup2(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
     // SAFETY: the function takes no pointer.
-    replace(from, to, || unsafe { real::dup2(from, to) })
+    api::replace(from, to, || unsafe { real::dup2(from, to) })
 }
 
 /// Replaces dup3(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
     // SAFETY: the function takes no pointer.
-    replace(from, to, || unsafe { real::dup3(from, to, flags) })
-}
-
-/// The SCTP socket of a descriptor that is about to be duplicated, unless a child of vfork does so:
-/// the table is its parent's.
-fn duplicable(fd: c_int) -> Option<Arc<Sock>> {
-    if socket::is_ours(fd) && socket::is_borrowed() { None } else { find(fd) }
-}
-
-fn replace(from: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
-    if socket::is_borrowed() {
-        return real();
-    }
-    let sock = find(from);
-    if from != to
-        && let Some(old) = find(to)
-    {
-        let _ = catch_unwind(AssertUnwindSafe(|| calls::leave(&old, socket::is_only(to, &old))));
-        socket::release(old);
-    }
-    let new = real();
-    if new >= 0 && from != to {
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            // The call has closed the descriptor's old socket.
-            if let Some((old, _)) = socket::remove(to) {
-                old.link.left.notify_one();
-                socket::release(old);
-            }
-            calls::duplicated(sock, new);
-        }));
-    }
-    new
+    api::replace(from, to, || unsafe { real::dup3(from, to, flags) })
 }
 
 /// Replaces fcntl(2), which is variadic: on Linux's 64-bit ABIs the third argument of a variadic
@@ -575,13 +191,7 @@ fn duplicating(fd: c_int, command: c_int, real: impl FnOnce() -> c_int) -> c_int
     if command != libc::F_DUPFD && command != libc::F_DUPFD_CLOEXEC {
         return real();
     }
-    let sock = duplicable(fd);
-    let new = real();
-    if private::is_inside() {
-        return keep(new);
-    }
-    let _ = catch_unwind(AssertUnwindSafe(|| calls::duplicated(sock, new)));
-    new
+    if private::is_inside() { keep(real()) } else { api::duplicate(fd, real) }
 }
 
 /// Replaces sendfile(2): EINVAL on SCTP sockets, after which programs copy instead.
@@ -592,8 +202,8 @@ pub unsafe extern "C-unwind" fn sendfile(
     offset: *mut off_t,
     count: size_t,
 ) -> ssize_t {
-    if socket::is_ours(out) {
-        return call(|| Err(libc::EINVAL));
+    if api::is_ours(out) {
+        return api::failed(libc::EINVAL) as ssize_t;
     }
     // SAFETY: the caller fulfils the contract of the C library's function.
     unsafe { real::sendfile(out, from, offset, count) }
@@ -607,8 +217,8 @@ pub unsafe extern "C-unwind" fn sendfile64(
     offset: *mut off_t,
     count: size_t,
 ) -> ssize_t {
-    if socket::is_ours(out) {
-        return call(|| Err(libc::EINVAL));
+    if api::is_ours(out) {
+        return api::failed(libc::EINVAL) as ssize_t;
     }
     // SAFETY: the caller fulfils the contract of the C library's function.
     unsafe { real::sendfile64(out, from, offset, count) }
@@ -624,8 +234,8 @@ pub unsafe extern "C-unwind" fn splice(
     count: size_t,
     flags: u32,
 ) -> ssize_t {
-    if socket::is_ours(from) || socket::is_ours(to) {
-        return call(|| Err(libc::EINVAL));
+    if api::is_ours(from) || api::is_ours(to) {
+        return api::failed(libc::EINVAL) as ssize_t;
     }
     // SAFETY: the caller fulfils the contract of the C library's function.
     unsafe { real::splice(from, from_offset, to, to_offset, count, flags) }
@@ -682,7 +292,7 @@ fn abort() -> ! {
 /// Replaces _exit(2): the peers receive what the program has sent.
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    let _ = catch_unwind(process::finish);
+    let _ = catch_unwind(api::finish);
     // SAFETY: the function takes no pointer.
     unsafe { real::_exit(status) };
     abort()

@@ -543,8 +543,8 @@ impl Endpoint {
                 if has_events {
                     self.queues.add_events(id, entry);
                 }
-                // Its timers may have changed, even if nothing was sent: data that must wait for the
-                // pacer or for the peer's window sets one.
+                // Its timers may have changed, even if nothing was sent: data that must wait for
+                // the pacer or for the peer's window sets one.
                 self.queues.add_stale(id, entry);
                 if !entry.is_indexed() {
                     self.queues.add_changing(id, entry);

@@ -1,12 +1,11 @@
 //! The process: fork and exit.
 
 use std::cell::RefCell;
-use std::os::fd::AsRawFd;
-use std::sync::Once;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::{calls, engine, private, real, report, socket};
+use crate::{calls, engine, private, report, socket};
 
 /// Locks held during a fork.
 struct Frozen {
@@ -23,16 +22,19 @@ thread_local! {
     static FROZEN: RefCell<Option<Frozen>> = const { RefCell::new(None) };
 }
 
+/// Receives the report of unsupported requests.
+static REPORT: OnceLock<fn(&str)> = OnceLock::new();
+
 /// Registers the handlers; called by the first SCTP socket.
-pub(crate) fn register() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+pub(crate) fn register(report: fn(&str)) {
+    REPORT.get_or_init(|| {
         socket::set_process();
         // SAFETY: the handlers are functions of this library, which is never unloaded.
         unsafe {
             libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
             libc::atexit(at_exit);
         }
+        report
     });
 }
 
@@ -63,8 +65,8 @@ extern "C" fn at_exit() {
     let _ = std::panic::catch_unwind(finish);
 }
 
-/// Closes the sockets, waits until their associations are over, and prints the report.
-pub(crate) fn finish() {
+/// Closes the sockets, waits until their associations are over, and reports unsupported requests.
+pub fn finish() {
     static DONE: AtomicBool = AtomicBool::new(false);
     if socket::is_borrowed()
         || DONE.swap(true, Ordering::AcqRel)
@@ -77,10 +79,9 @@ pub(crate) fn finish() {
         calls::close(fd);
     }
     engine::wait_until_over(LINGER);
-    if engine::engine().is_ok_and(|engine| engine.settings.report) {
-        let text = report::text();
-        let error = std::io::stderr();
-        // SAFETY: the text is valid for its length.
-        unsafe { real::write(error.as_raw_fd(), text.as_ptr().cast(), text.len()) };
+    if engine::engine().is_ok_and(|engine| engine.settings.report)
+        && let Some(report) = REPORT.get()
+    {
+        report(&report::text());
     }
 }

@@ -24,6 +24,7 @@ use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::link::{Link, Phase, Route, lock};
 use crate::notify;
 use crate::private;
+use crate::real;
 use crate::settings::Settings;
 use crate::values::Options;
 
@@ -46,12 +47,15 @@ pub(crate) fn engine() -> Errno<Engine> {
     if let Some(engine) = engine.as_ref().filter(|one| one.process == std::process::id()) {
         return Ok(engine.clone());
     }
-    private::reserve();
+    // A program that knows that it uses polypath closes no descriptors that it has not opened.
+    if !real::is_direct() {
+        private::reserve();
+    }
     let runtime = private::inside(|| Builder::new_current_thread().enable_all().build());
     let runtime = runtime.map_err(|error| error.raw_os_error().unwrap_or(libc::ENOMEM))?;
     let new = Engine {
         runtime: runtime.handle().clone(),
-        settings: Arc::new(Settings::from_environment()),
+        settings: Arc::new(Settings::current()),
         process: std::process::id(),
     };
     // The program's signals are handled on its own threads: the new thread inherits this mask.
@@ -65,6 +69,13 @@ pub(crate) fn engine() -> Errno<Engine> {
     // The engine of the parent is leaked: its threads do not exist in this process.
     std::mem::forget(engine.replace(new.clone()));
     Ok(new)
+}
+
+/// Runs `work` if no engine has been started in this process, and prevents its start meanwhile.
+pub(crate) fn before_start<R>(work: impl FnOnce() -> R) -> Option<R> {
+    let engine = lock(&ENGINE);
+    let started = engine.as_ref().is_some_and(|one| one.process == std::process::id());
+    (!started).then(work)
 }
 
 /// Whether an engine runs in this process.
