@@ -11,8 +11,8 @@
 //!
 //! A flow that ignores losses, such as BBR version 1 over a queue of one bandwidth-delay product,
 //! keeps that queue full, and the draft leaves it up to four fifths of the rate. So losses of a
-//! queue count as well if they go on, in a sixth of the round trips, although the sender has lowered
-//! its bounds and does not probe. Flows that respond to losses cause them less often.
+//! queue count as well if they go on, in a sixth of the round trips, although the sender has
+//! lowered its bounds and does not probe. Flows that respond to losses cause them less often.
 //!
 //! Losses at random have a variance: a round trip exceeds the estimate if it has lost more than
 //! chance explains. The variance is measured as well, because a path may lose packets in bursts.
@@ -261,7 +261,8 @@ mod tests {
         ambient.end_round(1000, false, true);
     }
 
-    /// Next to BBR version 1 a third of the round trips lost 5 % each, although this side responded.
+    /// Next to BBR version 1 a third of the round trips lost 5 % each, although this side had
+    /// responded.
     #[test]
     fn losses_that_go_on_after_a_response_are_those_of_others() {
         let mut ambient = Ambient::default();
