@@ -219,7 +219,8 @@ fn peer_addr_params(sock: &Sock, value: &[u8], present: bool) -> Errno<()> {
         let association = sock.association(reader.i32(0))?;
         let any = address::parse(&value[4..132]).map_or(true, |peer| peer.ip().is_unspecified());
         let found = path(&association, &value[4..])?.view;
-        if interval != 0 || mtu != 0 || delay != 0 || flags & FUTURE & !HB_ENABLE != 0 {
+        let changes_interval = flags & HB_ENABLE != 0 && interval != 0;
+        if changes_interval || flags & FUTURE & !HB_ENABLE != 0 {
             return refuse(abi::PEER_ADDR_PARAMS);
         }
         if retrans != 0 {
@@ -239,7 +240,10 @@ fn peer_addr_params(sock: &Sock, value: &[u8], present: bool) -> Errno<()> {
     if retrans != 0 {
         options.path_max_retrans = retrans;
     }
-    if interval != 0 || flags & HB_TIME_IS_ZERO != 0 {
+    // Without the flag, Linux ignores the value next to it.
+    if flags & HB_ENABLE != 0 && flags & HB_TIME_IS_ZERO != 0 {
+        options.heartbeat = Some(0);
+    } else if flags & HB_ENABLE != 0 && interval != 0 {
         options.heartbeat = Some(interval);
     }
     if flags & (HB_ENABLE | HB_DISABLE) != 0 {
@@ -253,7 +257,7 @@ fn peer_addr_params(sock: &Sock, value: &[u8], present: bool) -> Errno<()> {
     }
     if flags & SACKDELAY_DISABLE != 0 {
         options.sack_delay = Some(0);
-    } else if delay != 0 {
+    } else if flags & SACKDELAY_ENABLE != 0 && delay != 0 {
         options.sack_delay = Some(delay);
     }
     Ok(())
