@@ -8,22 +8,28 @@ import dataclasses
 import os
 import subprocess
 import tomllib
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from support.program import ROOT
 
 #: Programs that run on Linux's SCTP, too. The statements of run-ends.c are partly about `polypath run` itself.
-PROGRAMS = ("run-api", "run-many", "run-options")
+PROGRAMS = ("run-api", "run-many", "run-options", "run-lengths")
 DIFFERENCES = ROOT / "tests" / "run-differences.toml"
 
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """A statement whose results on Linux's SCTP and under `polypath run` differ, and why."""
+    """Statements whose results on Linux's SCTP and under `polypath run` differ, and why. The name and the
+    results are patterns."""
 
     linux: str
     polypath: str
     reason: str
+
+    def holds(self, linux: str, polypath: str) -> bool:
+        """Whether these results differ as the entry says."""
+        return fnmatchcase(linux, self.linux) and fnmatchcase(polypath, self.polypath)
 
 
 def differences(program: str) -> dict[str, Difference]:

@@ -55,6 +55,7 @@ mod private;
 mod process;
 mod real;
 mod report;
+mod rules;
 mod security;
 mod settings;
 mod socket;

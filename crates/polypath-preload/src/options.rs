@@ -13,11 +13,12 @@ use crate::lookup::path;
 use crate::parameters::{self, is_present};
 use crate::socket::{Sock, is_nonblocking};
 use crate::values::{self, Options};
-use crate::{abi, address, calls, data, many, report, security, status};
+use crate::{abi, address, calls, data, many, report, rules, security, status};
 
 /// The value of an SCTP option. `request` is what the program's buffer holds: some options have
 /// input.
 pub(crate) fn get(fd: c_int, sock: &Sock, name: c_int, request: &[u8]) -> Errno<Vec<u8>> {
+    rules::check_get(sock, name, request)?;
     let options = *lock(&sock.options);
     let reader = Reader(request);
     let value = match name {
@@ -48,7 +49,6 @@ pub(crate) fn get(fd: c_int, sock: &Sock, name: c_int, request: &[u8]) -> Errno<
     // Programs built with older headers know fewer types and fields.
     let least = match name {
         abi::EVENTS => 1,
-        abi::PEER_ADDR_PARAMS => 152,
         _ => value.len(),
     };
     if request.len() < least { Err(libc::EINVAL) } else { Ok(value) }
@@ -74,7 +74,8 @@ fn stored(sock: &Sock, name: c_int, options: &Options, reader: Reader<'_>) -> Er
         abi::DISABLE_FRAGMENTS => Ok(integer(options.no_fragments.into())),
         abi::FRAGMENT_INTERLEAVE => Ok(integer(options.interleave as i32)),
         abi::REUSE_PORT => Ok(integer(options.reuse_port.into())),
-        abi::PARTIAL_DELIVERY_POINT => Ok(integer(0)),
+        abi::PARTIAL_DELIVERY_POINT | abi::RECVNXTINFO => Ok(integer(0)),
+        abi::EXPOSE_PF_STATE => supported(false),
         abi::ADAPTATION_LAYER => Ok(integer(config()?.adaptation_layer().unwrap_or(0) as i32)),
         abi::AUTOCLOSE => {
             let many = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?;
@@ -143,44 +144,38 @@ fn of_many(fd: c_int, sock: &Sock, name: c_int, reader: Reader<'_>) -> Errno<Vec
     Ok(writer.done())
 }
 
-/// Number of bytes that an option has at least.
-fn least(name: c_int) -> usize {
-    match name {
-        abi::INITMSG
-        | abi::EVENT
-        | abi::ENABLE_STREAM_RESET
-        | abi::STREAM_SCHEDULER
-        | abi::CONTEXT
-        | abi::PR_SUPPORTED
-        | abi::RECONFIG_SUPPORTED
-        | abi::ADD_STREAMS
-        | abi::INTERLEAVING_SUPPORTED
-        | abi::ASCONF_SUPPORTED
-        | abi::AUTH_SUPPORTED
-        | abi::ECN_SUPPORTED
-        | abi::RESET_STREAMS
-        | abi::STREAM_SCHEDULER_VALUE
-        | abi::AUTH_KEY
-        | abi::AUTH_ACTIVE_KEY
-        | abi::AUTH_DELETE_KEY
-        | abi::DELAYED_SACK => 8,
-        abi::DEFAULT_PRINFO => 12,
-        abi::RTOINFO | abi::DEFAULT_SNDINFO => 16,
-        abi::ASSOCINFO => 20,
-        abi::DEFAULT_SEND_PARAM => 32,
-        abi::PRIMARY_ADDR | abi::SET_PEER_PRIMARY_ADDR => 132,
-        abi::PEER_ADDR_THLDS | abi::PEER_ADDR_THLDS_V2 => 144,
-        abi::PEER_ADDR_PARAMS => 152,
-        abi::EVENTS | abi::AUTH_CHUNK => 1,
-        _ => 4,
-    }
-}
-
 /// Sets an SCTP option.
 pub(crate) fn set(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
-    if value.len() < least(name) {
-        return Err(libc::EINVAL);
+    // Nothing to change, for whichever association.
+    if name == abi::DELAYED_SACK && value.len() == 12 && value[4..].iter().all(|byte| *byte == 0) {
+        return Ok(());
     }
+    let Some(several) = rules::check_set(sock, name, value)? else {
+        return change(fd, sock, name, value);
+    };
+    let future = (several == rules::ALL).then_some(rules::FUTURE);
+    let present = sock.many.iter().flat_map(|many| many.all()).map(|link| link.id);
+    for id in future.into_iter().chain(present) {
+        change(fd, sock, name, &rules::with_id(name, value, id))?;
+    }
+    Ok(())
+}
+
+/// Sets an SCTP option for future associations, or for a present one. A value that the core does
+/// not accept together with the others is refused now, not by connect.
+fn change(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
+    let before = *lock(&sock.options);
+    apply(fd, sock, name, value)?;
+    let after = *lock(&sock.options);
+    if parameters::config(&after).is_err() {
+        *lock(&sock.options) = before;
+        report::missed(format!("setsockopt {} with this value", abi::name(name)));
+        return Err(libc::EOPNOTSUPP);
+    }
+    Ok(())
+}
+
+fn apply(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
     match name {
         abi::RTOINFO
         | abi::ASSOCINFO
@@ -191,6 +186,9 @@ pub(crate) fn set(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()
         | abi::PEER_ADDR_THLDS_V2 => parameters::set(sock, name, value),
         abi::AUTH_CHUNK | abi::AUTH_KEY | abi::AUTH_ACTIVE_KEY | abi::AUTH_DELETE_KEY => {
             security::set(sock, name, value)
+        }
+        abi::AUTH_DEACTIVATE_KEY if !security::is_authenticated(&lock(&sock.options))? => {
+            Err(libc::EACCES)
         }
         abi::PRIMARY_ADDR
         | abi::SET_PEER_PRIMARY_ADDR
@@ -230,10 +228,14 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         }
         abi::NODELAY => options.nodelay = on,
         abi::RECVRCVINFO => options.recvrcvinfo = on,
-        abi::I_WANT_MAPPED_V4_ADDR if on => options.mapped = true,
+        // Off has no effect on an IPv4 socket.
+        abi::I_WANT_MAPPED_V4_ADDR if on || sock.family == libc::AF_INET => options.mapped = on,
         abi::DISABLE_FRAGMENTS => options.no_fragments = on,
         abi::FRAGMENT_INTERLEAVE => options.interleave = on.into(),
         abi::AUTO_ASCONF => options.auto_asconf = on,
+        // What is off anyway.
+        abi::PARTIAL_DELIVERY_POINT | abi::RECVNXTINFO if !on => {}
+        abi::EXPOSE_PF_STATE if !offered => {}
         abi::REUSE_PORT if idle => options.reuse_port = on,
         abi::REUSE_PORT => return Err(libc::EFAULT),
         abi::ADAPTATION_LAYER => options.adaptation = Some(reader.u32(0)),
@@ -246,6 +248,7 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         abi::MAXSEG if reader.i32(if value.len() >= 8 { 4 } else { 0 }) == 0 => {}
         abi::PR_SUPPORTED => options.partial_reliability = offered,
         abi::RECONFIG_SUPPORTED => options.reconfiguration = Some(offered),
+        abi::INTERLEAVING_SUPPORTED if options.interleave == 0 => return Err(libc::EPERM),
         abi::INTERLEAVING_SUPPORTED => options.interleaving = Some(offered),
         abi::ASCONF_SUPPORTED => options.asconf = Some(offered),
         abi::AUTH_SUPPORTED => options.authentication = Some(offered),
@@ -270,9 +273,6 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
 
 /// SCTP_EVENTS and SCTP_EVENT.
 fn subscribe(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
-    /// SCTP_CURRENT_ASSOC, SCTP_ALL_ASSOC.
-    const CURRENT: i32 = 1;
-    const ALL: i32 = 2;
     let reader = Reader(value);
     let members = || sock.many.iter().flat_map(|many| many.all());
     if name == abi::EVENTS {
@@ -286,8 +286,8 @@ fn subscribe(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
     let (id, bit, on) = (reader.i32(0), 1 << event_bit(reader.u16(4))?, reader.u8(6) != 0);
     let links = match (&sock.many, id) {
         (None, _) | (_, 0) => vec![sock.link.clone()],
-        (_, CURRENT) => members().collect(),
-        (_, ALL) => members().chain([sock.link.clone()]).collect(),
+        (_, rules::CURRENT) => members().collect(),
+        (_, rules::ALL) => members().chain([sock.link.clone()]).collect(),
         _ => vec![sock.member(id)?],
     };
     for link in links {
@@ -304,6 +304,9 @@ fn subscribe(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
 fn request(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
     let reader = Reader(value);
     let id = reader.i32(0);
+    if name == abi::STREAM_SCHEDULER_VALUE {
+        return stream_value(sock, reader);
+    }
     if !is_present(sock, id)? {
         match name {
             abi::ENABLE_STREAM_RESET if reader.u32(4) & !7 == 0 => {
@@ -360,11 +363,22 @@ fn request(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
             association.set_stream_scheduler(scheduler);
             Ok(())
         }
-        _ => {
-            let (stream, value) = (StreamId(reader.u16(4)), reader.u16(6));
-            association.set_stream_value(stream, value).map_err(|_| libc::EINVAL)
-        }
+        _ => Err(libc::EINVAL),
     }
+}
+
+/// SCTP_STREAM_SCHEDULER_VALUE: of one association, or SCTP_CURRENT_ASSOC.
+fn stream_value(sock: &Sock, reader: Reader<'_>) -> Errno<()> {
+    let (id, stream, value) = (reader.i32(0), StreamId(reader.u16(4)), reader.u16(6));
+    let links = match &sock.many {
+        None => vec![sock.link.clone()],
+        Some(many) if id == rules::CURRENT => many.all(),
+        Some(_) => vec![sock.member(id)?],
+    };
+    for association in links.iter().filter_map(|link| link.association()) {
+        association.set_stream_value(stream, value).map_err(|_| libc::EINVAL)?;
+    }
+    Ok(())
 }
 
 fn reconfiguration(error: ReconfigError) -> c_int {

@@ -74,7 +74,7 @@ pub(crate) fn get(sock: &Sock, name: i32, options: &Options, request: &[u8]) -> 
             writer.u16(config.association_max_retrans() as u16).u16(peers as u16).u32(window);
             writer.u32(config.receive_buffer()).u32(ms(config.cookie_life()));
         }
-        abi::DELAYED_SACK if request.len() < 12 => {
+        abi::DELAYED_SACK if request.len() == 8 => {
             writer.u32(ms(config.sack_delay()));
         }
         abi::DELAYED_SACK => {
@@ -115,6 +115,10 @@ pub(crate) fn get(sock: &Sock, name: i32, options: &Options, request: &[u8]) -> 
             };
             writer.raw(&name).u32(interval.map_or(0, ms)).u16(retrans as u16).u32(mtu);
             writer.u32(ms(config.sack_delay())).u32(flags).u32(0).u8(0).u8(0);
+            if (152..156).contains(&request.len()) {
+                // Before Linux 4.19: without the flow label and the DSCP.
+                return Ok(writer.done()[..152].to_vec());
+            }
         }
     }
     Ok(writer.done())
