@@ -14,7 +14,7 @@ from pathlib import Path
 from support.program import ROOT
 
 #: Programs that run on Linux's SCTP, too. The statements of run-ends.c are partly about `polypath run` itself.
-PROGRAMS = ("run-api", "run-many", "run-options", "run-lengths")
+PROGRAMS = ("run-api", "run-many", "run-options", "run-lengths", "run-calls")
 DIFFERENCES = ROOT / "tests" / "run-differences.toml"
 
 

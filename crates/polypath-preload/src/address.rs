@@ -87,6 +87,18 @@ pub(crate) unsafe fn read(address: *const sockaddr, length: socklen_t) -> Errno<
     parse(unsafe { std::slice::from_raw_parts(address.cast(), (length as usize).min(STORAGE)) })
 }
 
+/// Whether a caller passes an address of the family AF_UNSPEC.
+///
+/// # Safety
+///
+/// As for [`read`].
+pub(crate) unsafe fn is_unspecified(address: *const sockaddr, length: socklen_t) -> bool {
+    // SAFETY: by the contract of this function; there is a family.
+    !address.is_null()
+        && length as usize >= size_of::<libc::sa_family_t>()
+        && c_int::from(unsafe { (*address).sa_family }) == libc::AF_UNSPEC
+}
+
 /// Writes an address to the buffer that the caller passes, truncated to its size, and sets the
 /// length as accept(2) does. Does nothing if the caller passes none.
 ///

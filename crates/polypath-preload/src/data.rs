@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering;
 
 use libc::{cmsghdr, iovec, msghdr};
 
@@ -75,7 +76,7 @@ fn send_on(
     parts: &[iovec],
     flags: c_int,
 ) -> Errno<()> {
-    let streams = link.streams.load(std::sync::atomic::Ordering::Acquire);
+    let streams = link.streams.load(Ordering::Acquire);
     let connected = link.phase() == Phase::Connected;
     if connected && streams != 0 && u32::from(header.stream) >= streams {
         return Err(libc::EINVAL);
@@ -92,7 +93,11 @@ fn send_on(
         }
     }
     let kind = if ends { Kind::End } else { Kind::Data };
-    write(fd, &Header { kind, ..header }, parts, flags)
+    match write(fd, &Header { kind, ..header }, parts, flags) {
+        // The pair sends no signal.
+        Err(libc::EPIPE) => Err(broken(flags)),
+        result => result,
+    }
 }
 
 /// Waits until the socket is connected, or returns the error of a socket that is not.
@@ -269,6 +274,7 @@ pub(crate) unsafe fn receive(
             Ok(size)
         }
         Taken::Over => over(sock, message),
+        Taken::Nothing if sock.link.unread_end.load(Ordering::Acquire) => over(sock, message),
         Taken::Nothing if is_nonblocking(fd, flags) => Err(libc::EAGAIN),
         Taken::Nothing => Err(errno::WAIT),
     }
@@ -369,7 +375,7 @@ fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
 /// Removes the packet at the head of the pair.
 fn drop_packet(fd: c_int, sock: &Sock, header: &Header) {
     if header.kind == Kind::Data {
-        sock.link.unread().fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+        sock.link.unread().fetch_sub(1, Ordering::AcqRel);
     }
     let mut byte = 0u8;
     // SAFETY: the buffer has room for one byte; the kernel drops the rest of the packet.
@@ -409,7 +415,7 @@ unsafe fn describe(sock: &Sock, message: &mut msghdr, header: &Header, end: bool
     if header.kind == Kind::Notification {
         message.msg_flags |= abi::MSG_NOTIFICATION;
     } else {
-        let events = sock.link.events.load(std::sync::atomic::Ordering::Acquire);
+        let events = sock.link.events.load(Ordering::Acquire);
         let rcvinfo = lock(&sock.options).recvrcvinfo;
         if rcvinfo {
             // SAFETY: by the contract of this function.

@@ -195,6 +195,7 @@ impl Engine {
                     let end = fd.get_ref().clone();
                     drop(fd);
                     link.fail(refusal(&error));
+                    *lock(&link.peer) = None;
                     link.set_phase(if close_on_failure { Phase::Closed } else { Phase::Idle });
                     if close_on_failure {
                         end.shutdown();

@@ -122,6 +122,9 @@ hooks! {
     accept4(fd: c_int, from: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int,
     sock => accepted(fd, sock, from, length, flags);
     connect(fd: c_int, to: *const sockaddr, length: socklen_t) -> c_int, sock => {
+        if address::is_unspecified(to, length) {
+            return Err(libc::EOPNOTSUPP);
+        }
         done(address::read(to, length).and_then(|to| {
             calls::connect_to(fd, sock, &[to], socket::is_nonblocking(fd, 0))
         }))
@@ -131,6 +134,8 @@ hooks! {
             (argument as *mut c_int).write_unaligned(size);
             0
         }),
+        // SIOCOUTQ.
+        libc::TIOCOUTQ => Err(libc::ENOTTY),
         _ => errno::check(real::ioctl(fd, request, argument) as isize).map(|value| value as isize),
     };
     shutdown(fd: c_int, how: c_int) -> c_int, sock => done(calls::shutdown(fd, sock, how));
@@ -388,6 +393,9 @@ pub extern "C" fn socket(family: c_int, kind: c_int, protocol: c_int) -> c_int {
     let ours = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&(kind & 0xf));
     if internet && ours && protocol == abi::IPPROTO_SCTP {
         return call(|| {
+            if kind & !(0xf | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) != 0 {
+                return Err(libc::EINVAL);
+            }
             process::register();
             calls::open(family, kind).map(|fd| fd as isize)
         }) as c_int;

@@ -44,6 +44,7 @@ mod frame;
 #[cfg(not(test))]
 mod hooks;
 mod hub;
+mod interfaces;
 mod link;
 mod lookup;
 mod many;

@@ -43,6 +43,10 @@ pub(crate) struct Link {
     error: AtomicI32,
     /// Abort instead of a graceful shutdown when the program closes the socket.
     pub(crate) abort: AtomicBool,
+    /// listen with a backlog of 0 has ended the acceptance of associations.
+    deaf: AtomicBool,
+    /// shutdown with SHUT_RD: without messages, recv returns 0.
+    pub(crate) unread_end: AtomicBool,
     /// Notified when the program has closed a descriptor of the socket.
     pub(crate) left: Notify,
     /// AF_INET or AF_INET6.
@@ -84,6 +88,8 @@ impl Link {
             phase: AtomicU8::new(Phase::Idle as u8),
             error: AtomicI32::new(0),
             abort: AtomicBool::new(false),
+            deaf: AtomicBool::new(false),
+            unread_end: AtomicBool::new(false),
             left: Notify::new(),
             family,
             unread: Mutex::default(),
@@ -127,6 +133,14 @@ impl Link {
 
     pub(crate) fn set_phase(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Release);
+    }
+
+    pub(crate) fn is_deaf(&self) -> bool {
+        self.deaf.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_deaf(&self, deaf: bool) {
+        self.deaf.store(deaf, Ordering::Release);
     }
 
     /// Changes the phase unless another thread has changed it already.

@@ -47,9 +47,10 @@ fn endpoint(sock: &Sock, many: &Arc<Many>, listens: bool) -> Errno<Endpoint> {
 pub(crate) fn listen(sock: &Sock, many: &Arc<Many>, backlog: c_int) -> Errno<()> {
     local(sock)?;
     let listens = backlog != 0;
-    if listens || sock.link.phase() == Phase::Listening {
-        endpoint(sock, many, listens)?.set_listening(listens);
+    if !listens && sock.link.phase() != Phase::Listening {
+        return Err(libc::EINVAL);
     }
+    endpoint(sock, many, listens)?.set_listening(listens);
     sock.link.set_phase(if listens { Phase::Listening } else { Phase::Idle });
     Ok(())
 }

@@ -420,7 +420,11 @@ pub(crate) fn get_socket(sock: &Sock, level: c_int, name: c_int) -> Option<Errno
         (libc::SOL_SOCKET, libc::SO_TYPE) => sock.kind,
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) => abi::IPPROTO_SCTP,
         (libc::SOL_SOCKET, libc::SO_DOMAIN) => sock.family,
-        (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => i32::from(sock.link.phase() == Phase::Listening),
+        (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => {
+            i32::from(sock.link.phase() == Phase::Listening && !sock.link.is_deaf())
+        }
+        // The pair's is larger.
+        (libc::SOL_SOCKET, libc::SO_SNDBUF) if !options.send_buffer => abi::BUFFER,
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => options.reuse_address.into(),
         (libc::SOL_SOCKET, libc::SO_LINGER) => {
             let (on, seconds) = options.linger;
@@ -446,12 +450,20 @@ pub(crate) fn set_socket(
     let reader = Reader(value);
     let mut options = lock(&sock.options);
     match (level, name) {
+        (libc::SOL_SOCKET, _) if value.len() < 4 => return Some(Err(libc::EINVAL)),
+        (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
+            options.send_buffer = true;
+            return None;
+        }
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => options.reuse_address = reader.i32(0) != 0,
         (libc::SOL_SOCKET, libc::SO_LINGER) if value.len() >= 8 => {
             options.linger = (reader.i32(0) != 0, reader.i32(4));
         }
         (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) => options.only_v6 = reader.i32(0) != 0,
         (libc::SOL_SOCKET, _) => return None,
+        (level, _) if level != libc::IPPROTO_IP && level != libc::IPPROTO_IPV6 => {
+            return Some(Err(libc::ENOPROTOOPT));
+        }
         _ => {
             report::missed(format!("setsockopt level {level} option {name}"));
             return Some(Err(libc::EOPNOTSUPP));

@@ -61,6 +61,8 @@ pub(crate) struct Options {
     pub(crate) interleave: u32,
     pub(crate) reuse_port: bool,
     pub(crate) reuse_address: bool,
+    /// The program has set SO_SNDBUF.
+    pub(crate) send_buffer: bool,
     /// SO_LINGER: on, and seconds.
     pub(crate) linger: (bool, i32),
 }
@@ -103,6 +105,7 @@ impl Default for Options {
             interleave: 0,
             reuse_port: false,
             reuse_address: false,
+            send_buffer: false,
             linger: (false, 0),
         }
     }
