@@ -14,7 +14,8 @@ from pathlib import Path
 from support.program import ROOT
 
 #: Programs that run on Linux's SCTP, too. The statements of run-ends.c are partly about `polypath run` itself.
-PROGRAMS = ("run-api", "run-many", "run-options", "run-lengths", "run-calls")
+PROGRAMS = ("run-api", "run-many", "run-options", "run-lengths", "run-calls", "run-data",
+            "run-notifications")
 DIFFERENCES = ROOT / "tests" / "run-differences.toml"
 
 

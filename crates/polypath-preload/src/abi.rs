@@ -100,10 +100,12 @@ pub(crate) const SCTP_EOF: u16 = 0x200;
 pub(crate) const MSG_NOTIFICATION: c_int = 0x8000;
 
 /// Types of control messages (`sctp_cmsg_t`).
+pub(crate) const CMSG_INIT: c_int = 0;
 pub(crate) const CMSG_SNDRCV: c_int = 1;
 pub(crate) const CMSG_SNDINFO: c_int = 2;
 pub(crate) const CMSG_RCVINFO: c_int = 3;
 pub(crate) const CMSG_PRINFO: c_int = 5;
+pub(crate) const CMSG_AUTHINFO: c_int = 6;
 pub(crate) const CMSG_DSTADDRV4: c_int = 7;
 pub(crate) const CMSG_DSTADDRV6: c_int = 8;
 

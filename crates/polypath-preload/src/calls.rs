@@ -344,7 +344,7 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
     // After fork, the parent's engine has the association, and this process only the socket.
     let process = if link.is_some() { std::process::id() } else { 0 };
     let link = link.unwrap_or_else(|| {
-        let link = Link::new(sock.link.events.load(Ordering::Acquire), sock.family);
+        let link = sock.link.member();
         link.set_phase(Phase::Connected);
         *lock(&link.peer) = peer;
         Arc::new(link)

@@ -197,10 +197,11 @@ impl Engine {
                     link.fail(refusal(&error));
                     *lock(&link.peer) = None;
                     link.set_phase(if close_on_failure { Phase::Closed } else { Phase::Idle });
+                    // Writable before its end is seen.
+                    end.drain();
                     if close_on_failure {
                         end.shutdown();
                     }
-                    end.drain();
                 }
             }
             drop((endpoint, counted));
@@ -425,6 +426,8 @@ pub(crate) async fn incoming(link: &Link, association: &Association, mut events:
                 }
             },
             () = link.sent.notified(), if !wet => wet = true,
+            // As Linux: at once if nothing is outstanding.
+            () = link.awaits_dry.notified() => wet = true,
             done = association.drained(), if wet && link.wants(abi::SENDER_DRY_EVENT) => {
                 wet = false;
                 if done.is_ok() {

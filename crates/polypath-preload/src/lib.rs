@@ -56,6 +56,7 @@ mod private;
 mod process;
 mod real;
 mod report;
+mod request;
 mod rules;
 mod security;
 mod settings;

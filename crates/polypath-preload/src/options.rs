@@ -1,19 +1,19 @@
 //! Socket options (RFC 6458 8), with Linux's structures and numbers.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use polypath::{AddressError, ReconfigError, StreamId, StreamReset};
 
 use crate::bytes::{Reader, Writer};
 use crate::errno::Errno;
-use crate::frame::Header;
-use crate::link::{Phase, accepted_requests, lock};
+use crate::link::{Link, Phase, accepted_requests, lock};
 use crate::lookup::path;
 use crate::parameters::{self, is_present};
 use crate::socket::{Sock, is_nonblocking};
 use crate::values::{self, Options};
-use crate::{abi, address, calls, data, many, report, rules, security, status};
+use crate::{abi, address, calls, many, report, request, rules, security, status};
 
 /// The value of an SCTP option. `request` is what the program's buffer holds: some options have
 /// input.
@@ -44,6 +44,11 @@ pub(crate) fn get(fd: c_int, sock: &Sock, name: c_int, request: &[u8]) -> Errno<
             of_many(fd, sock, name, reader)
         }
         abi::MAXSEG if request.len() == 4 => Ok(integer(0)),
+        name if request::is_default(name) => {
+            let link = link(sock, name, request)?;
+            let value = lock(&link.defaults).get(name, reader);
+            Ok(value)
+        }
         other => stored(sock, other, &options, reader),
     }?;
     // Programs built with older headers know fewer types and fields.
@@ -82,7 +87,6 @@ fn stored(sock: &Sock, name: c_int, options: &Options, reader: Reader<'_>) -> Er
             Ok(integer(many.autoclose.load(Ordering::Acquire) as i32))
         }
         abi::MAXSEG => Ok(assoc_value(id, 0)),
-        abi::CONTEXT => Ok(assoc_value(id, options.context)),
         abi::PR_SUPPORTED => supported(options.partial_reliability),
         abi::RECONFIG_SUPPORTED => supported(config()?.stream_reconfiguration()),
         abi::INTERLEAVING_SUPPORTED => supported(config()?.interleaving()),
@@ -91,21 +95,6 @@ fn stored(sock: &Sock, name: c_int, options: &Options, reader: Reader<'_>) -> Er
         abi::ECN_SUPPORTED => supported(config()?.ecn()),
         abi::ENABLE_STREAM_RESET => Ok(assoc_value(id, sock.link.accepted())),
         abi::STREAM_SCHEDULER => Ok(assoc_value(id, options.scheduler.unwrap_or(0))),
-        abi::DEFAULT_PRINFO => {
-            let Header { pr_value, pr_policy, .. } = options.send;
-            Ok(writer.i32(id).u32(pr_value).u16(pr_policy).u16(0).done())
-        }
-        abi::DEFAULT_SEND_PARAM => {
-            let send = options.send;
-            writer.u16(send.stream).u16(0).u16(send.flags).u16(0).u32(send.ppid);
-            writer.u32(send.context).u32(send.pr_value).u32(0).u32(0).i32(reader.i32(28));
-            Ok(writer.done())
-        }
-        abi::DEFAULT_SNDINFO => {
-            let send = options.send;
-            writer.u16(send.stream).u16(send.flags).u32(send.ppid).u32(send.context);
-            Ok(writer.i32(reader.i32(12)).done())
-        }
         abi::EVENTS => {
             let events = sock.link.events.load(Ordering::Acquire);
             Ok((0..abi::EVENT_TYPES).map(|bit| (events >> bit & 1) as u8).collect())
@@ -206,7 +195,20 @@ fn apply(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
             let peers = address::parse_packed(value)?;
             calls::connect_to(fd, sock, &peers, is_nonblocking(fd, 0))
         }
+        name if request::is_default(name) => {
+            let link = link(sock, name, value)?;
+            let result = lock(&link.defaults).set(name, Reader(value));
+            result
+        }
         _ => store(sock, name, value),
+    }
+}
+
+/// The association that an option names, or the socket, which has the values of those to come.
+fn link(sock: &Sock, name: c_int, value: &[u8]) -> Errno<Arc<Link>> {
+    match rules::id(name, value) {
+        rules::FUTURE => Ok(sock.link.clone()),
+        id => sock.member(id),
     }
 }
 
@@ -219,13 +221,7 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
     let idle = sock.link.phase() == Phase::Idle;
     let mut options = lock(&sock.options);
     match name {
-        abi::INITMSG => {
-            for (at, kept) in options.init.iter_mut().enumerate() {
-                // 0 keeps the value: RFC 6458 8.1.3.
-                let new = reader.u16(2 * at);
-                *kept = if new == 0 { *kept } else { new };
-            }
-        }
+        abi::INITMSG => options.change_init([0, 2, 4, 6].map(|offset| reader.u16(offset))),
         abi::NODELAY => options.nodelay = on,
         abi::RECVRCVINFO => options.recvrcvinfo = on,
         // Off has no effect on an IPv4 socket.
@@ -239,7 +235,6 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         abi::REUSE_PORT if idle => options.reuse_port = on,
         abi::REUSE_PORT => return Err(libc::EFAULT),
         abi::ADAPTATION_LAYER => options.adaptation = Some(reader.u32(0)),
-        abi::CONTEXT => options.context = reader.u32(4),
         abi::AUTOCLOSE => {
             let many = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?;
             many.autoclose.store(reader.u32(0), Ordering::Release);
@@ -253,16 +248,6 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         abi::ASCONF_SUPPORTED => options.asconf = Some(offered),
         abi::AUTH_SUPPORTED => options.authentication = Some(offered),
         abi::ECN_SUPPORTED => options.ecn = Some(offered),
-        abi::DEFAULT_SEND_PARAM => options.send = data::sndrcv(reader),
-        abi::DEFAULT_SNDINFO => data::sndinfo(&mut options.send, reader),
-        abi::DEFAULT_PRINFO => {
-            let (value, policy) = (reader.u32(4), reader.u16(8));
-            if policy & !abi::SCTP_PR_SCTP_PRIO != 0 {
-                return Err(libc::EINVAL);
-            }
-            options.send.pr_policy = policy;
-            options.send.pr_value = if policy == 0 { 0 } else { value };
-        }
         other => {
             report::missed(format!("setsockopt {}", abi::name(other)));
             return Err(unknown(other));
@@ -280,6 +265,9 @@ fn subscribe(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         let events = types.map(|(at, byte)| u32::from(*byte != 0) << at).sum();
         for link in members().chain([sock.link.clone()]) {
             link.events.store(events, Ordering::Release);
+            if link.wants(abi::SENDER_DRY_EVENT) {
+                link.awaits_dry.notify_one();
+            }
         }
         return Ok(());
     }
@@ -293,6 +281,9 @@ fn subscribe(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
     for link in links {
         if on {
             link.events.fetch_or(bit, Ordering::AcqRel);
+            if reader.u16(4) == abi::SENDER_DRY_EVENT {
+                link.awaits_dry.notify_one();
+            }
         } else {
             link.events.fetch_and(!bit, Ordering::AcqRel);
         }
@@ -408,7 +399,7 @@ fn assoc_value(id: i32, value: u32) -> Vec<u8> {
 /// Position of a type of notification in `sctp_event_subscribe`.
 fn event_bit(kind: u16) -> Errno<usize> {
     let bit = usize::from(kind.wrapping_sub(abi::DATA_IO_EVENT));
-    if (1..abi::EVENT_TYPES).contains(&bit) { Ok(bit) } else { Err(libc::EINVAL) }
+    if bit < abi::EVENT_TYPES { Ok(bit) } else { Err(libc::EINVAL) }
 }
 
 /// The value of a SOL_SOCKET or IPPROTO_IPV6 option that the socket pair does not have; `None` if

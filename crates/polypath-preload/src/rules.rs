@@ -96,6 +96,11 @@ fn id_at(name: c_int) -> usize {
     }
 }
 
+/// The association's id in the structure of an option.
+pub(crate) fn id(name: c_int, value: &[u8]) -> i32 {
+    Reader(value).i32(id_at(name))
+}
+
 /// Checks a call of setsockopt, and returns the ids that stand for several associations as
 /// [`CURRENT`] or [`ALL`].
 pub(crate) fn check_set(sock: &Sock, name: c_int, value: &[u8]) -> Errno<Option<i32>> {
@@ -124,7 +129,7 @@ pub(crate) fn check_set(sock: &Sock, name: c_int, value: &[u8]) -> Errno<Option<
     if scope == Scope::Socket || value.len() < 8 {
         return Ok(None);
     }
-    let id = Reader(value).i32(id_at(name));
+    let id = id(name, value);
     match (&sock.many, id) {
         (None, _) | (_, FUTURE) => Ok(None),
         (_, CURRENT | ALL) if scope == Scope::Each => Ok(Some(id)),
@@ -163,7 +168,7 @@ pub(crate) fn check_get(sock: &Sock, name: c_int, request: &[u8]) -> Errno<()> {
     if request.len() < least {
         return Err(libc::EINVAL);
     }
-    let id = Reader(request).i32(id_at(name));
+    let id = id(name, request);
     if scope != Scope::Socket
         && request.len() >= 8
         && let Some(many) = &sock.many
