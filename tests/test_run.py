@@ -141,6 +141,7 @@ def test_the_socket_api_behaves_as_its_rfc_says(hosts, processes, tmp_path):
     """Each line of the programs is a statement of RFC 6458 or of Linux's man pages; docs/run.md lists them.
     tests/interop/test_api.py compares them with Linux."""
     checked: set[str] = set()
+    total = 0
     for name in statements.PROGRAMS:
         ended = processes.start(*run("--doctor"), compiled(tmp_path, name), inside=hosts.a.inside).wait()
         results = statements.results(ended.out)
@@ -148,10 +149,13 @@ def test_the_socket_api_behaves_as_its_rfc_says(hosts, processes, tmp_path):
         known = {statement for statement, one in statements.differences(name).items() if one.polypath == "failed"}
         assert failed == known and ended.code == int(bool(failed)), f"{name} {ended.code}: {failed} {ended.err}"
         checked |= set(results)
+        total += len(results)
         if name == "run-options":
             # The report lists the requests that were refused.
             assert "not supported: setsockopt SCTP_MAXSEG (1 times)" in ended.err
-    table = (ROOT / "docs" / "run.md").read_text().partition("## What is supported")[2]
+    page = (ROOT / "docs" / "run.md").read_text()
+    assert f"{total:,} statements" in page, total
+    table = page.partition("## What is supported")[2].partition("## Compared with Linux")[0]
     listed = set(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE))
     assert listed == {name.split(":")[0] for name in checked}
 

@@ -29,7 +29,7 @@ class Difference:
     reason: str
 
     def holds(self, linux: str, polypath: str) -> bool:
-        """Whether these results differ as the entry says."""
+        """Whether these results differ as in the entry."""
         return fnmatchcase(linux, self.linux) and fnmatchcase(polypath, self.polypath)
 
 

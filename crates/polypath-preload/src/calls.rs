@@ -97,8 +97,8 @@ pub(crate) fn bindx(sock: &Sock, addresses: &[SocketAddr], add: bool) -> Errno<(
         0 => ephemeral_port(),
         port => port,
     };
-    let fits = |one: &SocketAddr| one.port() == port || (one.port() == 0 && names.bound);
-    if !addresses.iter().all(fits) && !(addresses.len() == 1 && addresses[0].port() == 0) {
+    // Port 0 is the socket's.
+    if !addresses.iter().all(|one| one.port() == 0 || one.port() == port) {
         return Err(libc::EINVAL);
     }
     for one in addresses {

@@ -197,8 +197,7 @@ fn apply(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         }
         name if request::is_default(name) => {
             let link = link(sock, name, value)?;
-            let result = lock(&link.defaults).set(name, Reader(value));
-            result
+            lock(&link.defaults).set(name, Reader(value))
         }
         _ => store(sock, name, value),
     }

@@ -1,5 +1,5 @@
-//! What a call that sends requests: its control messages (RFC 6458 5.3), or else the defaults of the
-//! association (RFC 6458 8.1.13, 8.1.14).
+//! What a call that sends requests: its control messages (RFC 6458 5.3), or else the defaults of
+//! the association (RFC 6458 8.1.13, 8.1.14).
 
 use std::ffi::c_int;
 use std::net::IpAddr;

@@ -11,7 +11,7 @@ use crate::parameters;
 use crate::security;
 use crate::socket::Sock;
 
-/// Ids that stand for associations of a one-to-many socket.
+/// Ids that mean several associations of a one-to-many socket, or those to come.
 pub(crate) const FUTURE: i32 = 0;
 pub(crate) const CURRENT: i32 = 1;
 pub(crate) const ALL: i32 = 2;
@@ -101,8 +101,8 @@ pub(crate) fn id(name: c_int, value: &[u8]) -> i32 {
     Reader(value).i32(id_at(name))
 }
 
-/// Checks a call of setsockopt, and returns the ids that stand for several associations as
-/// [`CURRENT`] or [`ALL`].
+/// Checks a call of setsockopt, and returns [`CURRENT`] or [`ALL`] if the value is for several
+/// associations.
 pub(crate) fn check_set(sock: &Sock, name: c_int, value: &[u8]) -> Errno<Option<i32>> {
     let (size, scope) = rule(name).ok_or(libc::ENOPROTOOPT)?;
     let options = *lock(&sock.options);
