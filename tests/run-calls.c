@@ -210,6 +210,19 @@ static void names(void) {
     found("getsockname: before bind", "%s", own(fd));
     found("bind: an address that is too short", "%s", result(bind(fd, (struct sockaddr *)&local, 7)));
     found("bind: an IPv6 address on an IPv4 socket", "%s", result(bind(fd, (struct sockaddr *)&six, sizeof six)));
+    struct sockaddr_un path = {.sun_family = AF_UNIX, .sun_path = "/nowhere"};
+    struct sockaddr_in unspecified = {.sin_family = AF_UNSPEC};
+    found("bind: an AF_UNIX address", "%s", result(bind(fd, (struct sockaddr *)&path, sizeof path)));
+    found("bind: an AF_UNIX address of 4 bytes", "%s", result(bind(fd, (struct sockaddr *)&path, 4)));
+    found("connect: an AF_UNIX address", "%s", result(connect(fd, (struct sockaddr *)&path, sizeof path)));
+    found("bind: AF_UNSPEC and the wildcard address", "%s",
+          result(bind(other, (struct sockaddr *)&unspecified, sizeof unspecified)));
+    close(other);
+    other = one();
+    found("bind: one byte", "%s", result(bind(fd, (struct sockaddr *)&local, 1)));
+    found("sctp_bindx: an AF_UNIX address", "%s", result(sctp_bindx(fd, (struct sockaddr *)&path, 1, ADD)));
+    found("sctp_connectx: an AF_UNIX address", "%s", result(sctp_connectx(fd, (struct sockaddr *)&path, 1, NULL)));
+    found("shutdown: a direction that does not exist", "%s", result(shutdown(fd, 7)));
     found("bind: a multicast address", "%s", result(binds(fd, "224.0.0.5", 5001)));
     found("bind: the broadcast address", "%s", result(binds(fd, "255.255.255.255", 5001)));
     found("bind: an address", "%s", result(binds(fd, "127.0.0.1", 5001)));

@@ -18,7 +18,8 @@ use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::link::{Link, Phase, lock};
 use crate::open::set_port;
 use crate::open::{
-    LISTENER_CLOSED, ephemeral_port, is_unicast, local, opened, peers_of, publish, send_timeout,
+    LISTENER_CLOSED, ephemeral_port, fits_family, is_unicast, local, opened, peers_of, publish,
+    send_timeout,
 };
 use crate::socket::{self, Names, Sock, is_nonblocking};
 use crate::{address, interfaces, many, private, real};
@@ -57,7 +58,7 @@ pub(crate) fn bind(sock: &Sock, to: SocketAddr) -> Errno<()> {
 
 /// The address, or `None` for the wildcard address; an error if the host does not have it.
 fn usable(sock: &Sock, ip: IpAddr) -> Errno<Option<IpAddr>> {
-    if sock.family == libc::AF_INET && ip.is_ipv6() {
+    if !fits_family(sock, ip) {
         return Err(libc::EINVAL);
     }
     if ip.is_unspecified() {

@@ -113,6 +113,9 @@ macro_rules! hooks {
 
 hooks! {
     bind(fd: c_int, to: *const sockaddr, length: socklen_t) -> c_int, sock => {
+        if address::is_foreign(to, length) {
+            return Err(libc::EAFNOSUPPORT);
+        }
         done(address::read(to, length).and_then(|to| calls::bind(sock, to)))
     };
     listen(fd: c_int, backlog: c_int) -> c_int, sock => done(calls::listen(sock, backlog));
@@ -122,7 +125,7 @@ hooks! {
     accept4(fd: c_int, from: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int,
     sock => accepted(fd, sock, from, length, flags);
     connect(fd: c_int, to: *const sockaddr, length: socklen_t) -> c_int, sock => {
-        if address::is_unspecified(to, length) {
+        if address::family(to, length) == Some(libc::AF_UNSPEC) {
             return Err(libc::EOPNOTSUPP);
         }
         done(address::read(to, length).and_then(|to| {

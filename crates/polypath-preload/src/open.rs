@@ -93,11 +93,19 @@ pub(crate) fn peers_of(sock: &Sock, peers: &[SocketAddr]) -> Errno<Vec<SocketAdd
     if peers.iter().any(|peer| peer.port() != port || !is_unicast(peer.ip())) {
         return Err(libc::EINVAL);
     }
-    if sock.family == libc::AF_INET && peers.iter().any(SocketAddr::is_ipv6) {
+    if !peers.iter().all(|peer| fits_family(sock, peer.ip())) {
         return Err(libc::EINVAL);
     }
     // No socket has this port.
     if port == 0 { Err(libc::ECONNREFUSED) } else { Ok(peers.to_vec()) }
+}
+
+/// Whether a socket can have or reach an address of this family.
+pub(crate) fn fits_family(sock: &Sock, ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(_) => !lock(&sock.options).only_v6,
+        IpAddr::V6(_) => sock.family == libc::AF_INET6,
+    }
 }
 
 /// Whether an address is one of a host.
