@@ -230,6 +230,9 @@ static void names(void) {
     found("getsockname: with room for 8 bytes", "%s", name_of(fd, (void *)getsockname, 8));
     found("getpeername: after bind", "%s", peers(fd));
     found("bind: an address and port in use", "%s", result(binds(other, "127.0.0.1", 5001)));
+    int reuse = 1;
+    setsockopt(other, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
+    found("SO_REUSEADDR: of one socket of two", "%s", result(binds(other, "127.0.0.1", 5001)));
     found("bind: another address and the same port", "%s", result(binds(other, "127.0.0.2", 5001)));
     close(fd);
     close(other);
@@ -311,6 +314,8 @@ static void listening(void) {
     found("accept4: flags that do not exist", "%s", result(accept4(listener, NULL, NULL, 0x100)));
     int client = connected(&peer);
     found("accept: of a connected socket", "%s", result(accept(client, NULL, NULL)));
+    found("setsockopt: SO_REUSEADDR of a connected socket", "%s",
+          result(setsockopt(client, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int))));
     found("listen: of a connected socket", "%s", result(listen(client, 1)));
     found("bind: of a connected socket", "%s", result(binds(client, "127.0.0.1", 5003)));
     found("getsockname: of an accepted socket", "%s", own(peer));
@@ -349,6 +354,17 @@ static void listening(void) {
     fcntl(listener, F_SETFL, O_NONBLOCK);
     accepted = accept(listener, NULL, NULL);
     found("accept: an association that the peer has aborted", "%s", accepted >= 0 ? "a descriptor" : result(accepted));
+    close(accepted);
+    client = one();
+    connects(client, "127.0.0.1", 5000);
+    send(client, "left", 4, 0);
+    close(client);
+    usleep(200000);
+    accepted = accept(listener, NULL, NULL);
+    found("accept: an association that the peer has shut down", "%s",
+          accepted >= 0 ? "a descriptor" : result(accepted));
+    found("recv: its message", "%s", receives(accepted, 0));
+    found("recv: its end", "%s", receives(accepted, 0));
     close(accepted);
     fcntl(listener, F_SETFL, 0);
 }
@@ -440,6 +456,13 @@ static void ending(void) {
     found("recv: after shutdown", "%s", receives(client, 0));
     over(client);
     found("poll: of the side that has shut down", "%s", ready(client));
+    found("getpeername: of the side that has shut down", "%s", peers(client));
+    found("shutdown: again", "%s", result(shutdown(client, SHUT_WR)));
+    struct sockaddr *list = NULL;
+    int count = sctp_getpaddrs(client, 0, &list);
+    found("sctp_getpaddrs: after the end", "%s", result(count));
+    if (count > 0)
+        sctp_freepaddrs(list);
     found("recv: at the peer, a message", "%s", receives(peer, 0));
     found("recv: at the peer, the end", "%s", receives(peer, 0));
     found("recv: at the peer, the end again", "%s", receives(peer, 0));

@@ -170,8 +170,14 @@ static void sizes(void) {
                                  {.msg_hdr = {.msg_iov = parts + 2, .msg_iovlen = 1}},
                                  {.msg_hdr = {.msg_iov = parts + 1, .msg_iovlen = 1}}};
     found("sendmmsg: the third has no bytes", "%s", result(sendmmsg(client, several, 3, 0)));
-    found("recv: the first of sendmmsg", "%s", receives(peer, 40, 0, 0));
-    found("recv: the second of sendmmsg", "%s", receives(peer, 40, 0, 0));
+    acknowledged(client);
+    struct mmsghdr two_parts[2] = {{.msg_hdr = {.msg_iov = room, .msg_iovlen = 3}},
+                                   {.msg_hdr = {.msg_iov = room, .msg_iovlen = 3}}};
+    found("recvmmsg: both messages", "%s", result(recvmmsg(peer, two_parts, 2, MSG_WAITFORONE, NULL)));
+    found("recvmmsg: their sizes and flags", "%u%s, %u%s", two_parts[0].msg_len,
+          flags_of(two_parts[0].msg_hdr.msg_flags), two_parts[1].msg_len, flags_of(two_parts[1].msg_hdr.msg_flags));
+    send(client, "last", 4, 0);
+    found("recv: a message after recvmmsg", "%s", receives(peer, 40, 0, 0));
     struct sockaddr_in other = loopback(5001), self = loopback(5000);
     found("sendto: a connected socket's peer", "%s",
           result(sendto(client, "x", 1, 0, (struct sockaddr *)&self, sizeof self)));

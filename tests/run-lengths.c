@@ -143,6 +143,36 @@ static void sizes(int fd) {
     }
 }
 
+/* The options of authentication where it is on. */
+static void authenticated(int fd) {
+    struct sctp_assoc_value on = {.assoc_value = 1};
+    setsockopt(fd, IPPROTO_SCTP, SCTP_AUTH_SUPPORTED, &on, sizeof on);
+    for (unsigned i = 0; i < COUNT; i++) {
+        const struct option *one = &options[i];
+        if (strncmp(one->name, "SCTP_AUTH_", 10) != 0 && strstr(one->name, "_AUTH_CHUNKS") == NULL &&
+            one->number != SCTP_HMAC_IDENT)
+            continue;
+        /* Linux's result for the deactivation of key 0 is not always the same. */
+        if (one->number == SCTP_AUTH_DEACTIVATE_KEY)
+            continue;
+        found(about(one, "getsockopt with authentication"), "%s", get(fd, one, one->size, 0));
+        found(about(one, "getsockopt with authentication and no bytes"), "%s", get(fd, one, 0, 0));
+        found(about(one, "setsockopt of zeros with authentication"), "%s", set(fd, one, one->size, 0));
+        found(about(one, "setsockopt with authentication and no bytes"), "%s", set(fd, one, 0, 0));
+    }
+    static const struct {
+        const char *name;
+        uint32_t count;
+        uint16_t ids[3];
+    } lists[] = {{"SHA-256 and SHA-1", 2, {3, 1}}, {"without SHA-1", 1, {3}}, {"three", 3, {3, 1, 1}},
+                 {"more than it has room for", 9, {3, 1}}, {"unknown ones", 2, {1, 7}}};
+    for (unsigned i = 0; i < sizeof lists / sizeof *lists; i++) {
+        char statement[80];
+        snprintf(statement, sizeof statement, "SCTP_HMAC_IDENT: setsockopt of %s", lists[i].name);
+        found(statement, "%s", result(setsockopt(fd, IPPROTO_SCTP, SCTP_HMAC_IDENT, &lists[i].count, 10)));
+    }
+}
+
 static void associations(int fd, const char *where) {
     char what[80];
     for (unsigned i = 0; i < COUNT; i++) {
@@ -163,6 +193,9 @@ int main(void) {
     int one = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
     errno = 0;
     sizes(one);
+    close(one);
+    one = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+    authenticated(one);
     close(one);
     int many = socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP);
     associations(many, "on a one-to-many socket");

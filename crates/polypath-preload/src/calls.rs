@@ -252,7 +252,13 @@ pub(crate) fn wait_connected(fd: c_int, sock: &Sock) -> Errno<()> {
     loop {
         match sock.link.phase() {
             Phase::Connecting => {}
-            Phase::Connected => return Ok(()),
+            Phase::Connected => {
+                // The engine takes the fillers.
+                let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+                // SAFETY: `poll` is one valid entry.
+                unsafe { libc::poll(&raw mut poll, 1, 1000) };
+                return Ok(());
+            }
             _ => {
                 let error = sock.link.take_error();
                 return Err(if error == 0 { libc::ECONNREFUSED } else { error });

@@ -173,9 +173,11 @@ fn apply(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         | abi::MAX_BURST
         | abi::PEER_ADDR_THLDS
         | abi::PEER_ADDR_THLDS_V2 => parameters::set(sock, name, value),
-        abi::AUTH_CHUNK | abi::AUTH_KEY | abi::AUTH_ACTIVE_KEY | abi::AUTH_DELETE_KEY => {
-            security::set(sock, name, value)
-        }
+        abi::AUTH_CHUNK
+        | abi::HMAC_IDENT
+        | abi::AUTH_KEY
+        | abi::AUTH_ACTIVE_KEY
+        | abi::AUTH_DELETE_KEY => security::set(sock, name, value),
         abi::AUTH_DEACTIVATE_KEY if !security::is_authenticated(&lock(&sock.options))? => {
             Err(libc::EACCES)
         }

@@ -2,13 +2,13 @@
 
 use polypath::{AuthKeys, ChunkTypes, KeyError};
 
-use crate::abi;
 use crate::bytes::{Reader, Writer};
 use crate::errno::Errno;
 use crate::link::lock;
 use crate::parameters::is_present;
 use crate::socket::Sock;
 use crate::values::Options;
+use crate::{abi, report};
 
 /// HMAC identifiers of RFC 4895 that the core verifies, preferred first: SHA-256, SHA-1.
 const HMACS: [u16; 2] = [3, 1];
@@ -37,8 +37,27 @@ pub(crate) fn get(sock: &Sock, name: i32, options: &Options, id: i32) -> Errno<V
     Ok(writer.i32(id).u32(types.len() as u32).raw(&types).done())
 }
 
+/// SCTP_HMAC_IDENT: polypath always offers the same list.
+fn hmacs(reader: Reader<'_>) -> Errno<()> {
+    let count = reader.u32(0) as usize;
+    let list: Vec<u16> = reader.0[4..].chunks_exact(2).map(|two| Reader(two).u16(0)).collect();
+    let list = list.get(..count).ok_or(libc::EINVAL)?;
+    // RFC 4895 3.3: SHA-1 is among them.
+    if count > HMACS.len() || !list.contains(&1) {
+        return Err(libc::EINVAL);
+    }
+    if list == HMACS {
+        return Ok(());
+    }
+    report::missed("setsockopt SCTP_HMAC_IDENT with another list");
+    Err(libc::EOPNOTSUPP)
+}
+
 pub(crate) fn set(sock: &Sock, name: i32, value: &[u8]) -> Errno<()> {
     let reader = Reader(value);
+    if name == abi::HMAC_IDENT {
+        return hmacs(reader);
+    }
     if name == abi::AUTH_CHUNK {
         let chunk = ChunkTypes::authenticated(&[reader.u8(0)]);
         if chunk.is_empty() {
