@@ -1,4 +1,4 @@
-/* What the programs run-*.c share: a line for each statement, addresses, waiting. */
+/* What the programs run-*.c share: a line for each statement, addresses, waiting. They define _GNU_SOURCE. */
 
 #ifndef RUN_COMMON_H
 #define RUN_COMMON_H
@@ -8,6 +8,7 @@
 #include <linux/sctp.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,6 +25,29 @@ int sctp_sendmsg(int, const void *, size_t, struct sockaddr *, socklen_t, uint32
                  uint32_t, uint32_t);
 int sctp_recvmsg(int, void *, size_t, struct sockaddr *, socklen_t *, struct sctp_sndrcvinfo *, int *);
 int sctp_opt_info(int, sctp_assoc_t, int, void *, socklen_t *);
+
+/* The result of a call: the number, or -1 and the error. */
+static inline const char *result(long value) {
+    static char texts[8][32];
+    static unsigned next;
+    char *text = texts[next++ % 8];
+    if (value < 0)
+        snprintf(text, sizeof texts[0], "-1 %s", strerrorname_np(errno) ? strerrorname_np(errno) : "0");
+    else
+        snprintf(text, sizeof texts[0], "%ld", value);
+    return text;
+}
+
+/* Prints what a statement has found; it is compared with what Linux's SCTP gives. */
+__attribute__((format(printf, 2, 3))) static inline void found(const char *statement, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    printf("found %s = ", statement);
+    vprintf(format, values);
+    printf("\n");
+    va_end(values);
+    fflush(stdout);
+}
 
 static int failures;
 

@@ -123,8 +123,10 @@ static void before(void) {
           set(fd, SCTP_ASSOCINFO, &association, sizeof association) == 0 &&
               get(fd, SCTP_ASSOCINFO, &association_got, sizeof association_got) == 0 &&
               association_got.sasoc_cookie_life == 30000);
-    int size = 500;
-    check("SCTP_MAXSEG: EOPNOTSUPP", set(fd, SCTP_MAXSEG, &size, sizeof size) == -1 && errno == EOPNOTSUPP);
+    struct sctp_assoc_value size = {.assoc_value = 1000};
+    int other = sctp_socket();
+    check("SCTP_MAXSEG: is set", set(other, SCTP_MAXSEG, &size, sizeof size) == 0);
+    close(other);
     struct sctp_status status;
     check("SCTP_STATUS: EINVAL before connect",
           get(fd, SCTP_STATUS, &status, sizeof status) == -1 && errno == EINVAL);
@@ -214,8 +216,7 @@ static void association(void) {
     check("SCTP_SET_PEER_PRIMARY_ADDR: EPERM without dynamic addresses",
           set(client, SCTP_SET_PEER_PRIMARY_ADDR, &primary, sizeof primary) == -1 && errno == EPERM);
     struct sctp_rtoinfo rto = {.srto_max = 5000};
-    check("SCTP_RTOINFO: EOPNOTSUPP of an association",
-          set(client, SCTP_RTOINFO, &rto, sizeof rto) == -1 && errno == EOPNOTSUPP);
+    check("SCTP_RTOINFO: is set for an association", set(client, SCTP_RTOINFO, &rto, sizeof rto) == 0);
     struct sctp_paddrparams params;
     memset(&params, 0, sizeof params);
     params.spp_pathmaxrxt = 9;
@@ -225,7 +226,7 @@ static void association(void) {
           set(client, SCTP_PEER_ADDR_PARAMS, &params, sizeof params) == 0 &&
               get(client, SCTP_PEER_ADDR_PARAMS, &got, sizeof got) == 0 && got.spp_pathmaxrxt == 9);
     int on = 1;
-    static char large[20000];
+    static char large[100000];
     set(client, SCTP_DISABLE_FRAGMENTS, &on, sizeof on);
     check("SCTP_DISABLE_FRAGMENTS: EMSGSIZE for a message larger than a packet",
           send(client, large, sizeof large, 0) == -1 && errno == EMSGSIZE);
@@ -276,7 +277,7 @@ static void association(void) {
     int whole = -1;
     for (int i = 0; i < 200 && whole == -1; i++) {
         whole = set(client, SCTP_RESET_ASSOC, &id, sizeof id);
-        if (whole == -1 && errno != EINPROGRESS)
+        if (whole == -1 && errno != EINPROGRESS && errno != EAGAIN)
             break;
         if (whole == -1)
             usleep(20000);
@@ -289,15 +290,20 @@ static void association(void) {
 /* Messages that are abandoned because the peer does not read. */
 static void abandons(void) {
     subscribe(client, SCTP_SEND_FAILED_EVENT);
-    static char block[100000];
-    /* More than the peer's window, less than that and the own buffer. */
-    for (int i = 0; i < 22; i++)
-        send(client, block, sizeof block, 0);
+    static char block[10000];
+    struct sctp_status status;
+    int sent = 0, arrived = 0;
+    /* More than the peer's window. */
+    do {
+        sent += send(client, block, sizeof block, 0);
+        usleep(2000);
+    } while (get(client, SCTP_STATUS, &status, sizeof status) == 0 && status.sstat_rwnd > sizeof block);
+    for (int i = 0; i < 3; i++)
+        sent += send(client, block, sizeof block, 0);
     sctp_sendmsg(client, "late", 4, NULL, 0, 0, SCTP_PR_SCTP_TTL, 0, 50, 7);
     usleep(300000);
     /* It expires before the window opens. */
-    int arrived = 0;
-    while (arrived < 22 * (int)sizeof block) {
+    while (arrived < sent) {
         int size = recv(peer, block, sizeof block, 0);
         if (size <= 0)
             break;

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support import program
+from support import program, statements
 from support.namespaces import Namespace
 from support.program import ROOT
 
@@ -121,7 +121,7 @@ def test_every_function_has_a_name_of_the_system_and_a_test(installed):
     renamed = re.findall(r"^#define (\w+) polypath_(\w+)$", header(installed, "polypath/sctp_compat.h"), re.MULTILINE)
     assert [pair for pair in renamed if pair[0] != pair[1]] == []
     assert {name for name, _ in renamed} == names - own
-    tests = "".join((SOURCES / f"{name}.c").read_text() for name in ("c-library", *PROGRAMS))
+    tests = "".join((SOURCES / f"{name}.c").read_text() for name in ("c-library", *statements.PROGRAMS))
     assert [name for name in sorted(names) if not re.search(rf"\b(polypath_)?{name}\(", tests)] == []
 
 
@@ -205,11 +205,7 @@ int main(int count, char **words) {
 
 # Programs.
 
-# Written for the kernel's SCTP: see test_run.py.
-PROGRAMS = ("run-api", "run-many", "run-options")
-
-
-def statements(ended: program.Ended) -> list[str]:
+def held(ended: program.Ended) -> list[str]:
     """The statements that hold; fails if one does not. The library has printed nothing."""
     lines = ended.out.splitlines()
     assert ended.code == 0 and ended.err == "", f"{ended.code}: {ended.out} {ended.err}"
@@ -224,7 +220,7 @@ def test_the_library_behaves_as_its_header_says(installed, host, processes, tmp_
     # This makes the library of `polypath run` print a report.
     environment = {**os.environ, "POLYPATH_RUN_REPORT": "1"}
     ended = processes.start(built, inside=host.inside, env=environment).wait()
-    assert len(statements(ended)) > 60
+    assert len(held(ended)) > 60
 
 
 def compatible(installed: Installed, tmp_path: Path, name: str, link: str = "shared") -> Path:
@@ -233,14 +229,23 @@ def compatible(installed: Installed, tmp_path: Path, name: str, link: str = "sha
                            SOURCES / f"{name}.c", link=link)
 
 
+# The static library is the same code.
+LINKED = [(name, "shared") for name in statements.PROGRAMS] + [("run-api", "static"), ("run-many", "static")]
+
+
 @pytest.mark.needs("make", "objcopy", "pkg-config", "namespaces")
-@pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name, link", LINKED)
 def test_a_program_for_the_kernel_runs_with_the_library(installed, host, processes, tmp_path, name, link):
+    """Written for the kernel's SCTP: see test_run.py."""
     built = compatible(installed, tmp_path, name, link)
     undefined = subprocess.run(["nm", "--undefined-only", built], capture_output=True, text=True, check=True).stdout
     assert "sctp_" not in undefined.replace("polypath_sctp_", "")
-    assert len(statements(processes.start(built, inside=host.inside).wait())) > 40
+    ended = processes.start(built, inside=host.inside).wait()
+    results = statements.results(ended.out)
+    failed = {statement for statement, result in results.items() if result == "failed"}
+    known = {statement for statement, one in statements.differences(name).items() if one.polypath == "failed"}
+    assert failed == known and ended.code == int(bool(failed)) and ended.err == "", ended
+    assert len(results) > 40
 
 
 # Those of run-ends.c that do not concern what `polypath run` does with the descriptors of a program that does not know
@@ -252,12 +257,12 @@ ENDS = {"arguments": 0, "ends": 1, "forks": 2, "threads": 4}
 @pytest.mark.parametrize("part", ENDS)
 def test_sockets_of_the_library_end_as_those_of_the_kernel(installed, host, processes, tmp_path, part):
     built = compatible(installed, tmp_path, "run-ends")
-    statements(processes.start(built, ENDS[part], inside=host.inside).wait())
+    held(processes.start(built, ENDS[part], inside=host.inside).wait())
 
 
 @pytest.mark.needs("make", "objcopy", "pkg-config", "namespaces")
 def test_random_calls_of_the_library_agree_with_a_model(installed, host, processes, tmp_path):
-    statements(processes.start(compatible(installed, tmp_path, "run-random"), 4, inside=host.inside).wait())
+    held(processes.start(compatible(installed, tmp_path, "run-random"), 4, inside=host.inside).wait())
 
 
 # The example.

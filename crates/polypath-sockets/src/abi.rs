@@ -14,11 +14,6 @@ macro_rules! options {
         /// Names of options, for the report.
         const NAMES: &[(c_int, &str)] = &[
             $( ($constant, $name), )*
-            (33, "SCTP_RECVNXTINFO"),
-            (35, "SCTP_AUTH_DEACTIVATE_KEY"),
-            (131, "SCTP_EXPOSE_POTENTIALLY_FAILED_STATE"),
-            (132, "SCTP_REMOTE_UDP_ENCAPS_PORT"),
-            (133, "SCTP_PLPMTUD_PROBE_INTERVAL"),
         ];
     };
 }
@@ -57,6 +52,7 @@ options! {
     AUTO_ASCONF = 30, "SCTP_AUTO_ASCONF";
     PEER_ADDR_THLDS = 31, "SCTP_PEER_ADDR_THLDS";
     RECVRCVINFO = 32, "SCTP_RECVRCVINFO";
+    RECVNXTINFO = 33, "SCTP_RECVNXTINFO";
     DEFAULT_SNDINFO = 34, "SCTP_DEFAULT_SNDINFO";
     REUSE_PORT = 36, "SCTP_REUSE_PORT";
     PEER_ADDR_THLDS_V2 = 37, "SCTP_PEER_ADDR_THLDS_V2";
@@ -85,6 +81,10 @@ options! {
     ASCONF_SUPPORTED = 128, "SCTP_ASCONF_SUPPORTED";
     AUTH_SUPPORTED = 129, "SCTP_AUTH_SUPPORTED";
     ECN_SUPPORTED = 130, "SCTP_ECN_SUPPORTED";
+    AUTH_DEACTIVATE_KEY = 35, "SCTP_AUTH_DEACTIVATE_KEY";
+    EXPOSE_PF_STATE = 131, "SCTP_EXPOSE_POTENTIALLY_FAILED_STATE";
+    UDP_ENCAPS_PORT = 132, "SCTP_REMOTE_UDP_ENCAPS_PORT";
+    PROBE_INTERVAL = 133, "SCTP_PLPMTUD_PROBE_INTERVAL";
 }
 
 pub(crate) const SCTP_UNORDERED: u16 = 1;
@@ -100,10 +100,12 @@ pub(crate) const SCTP_EOF: u16 = 0x200;
 pub(crate) const MSG_NOTIFICATION: c_int = 0x8000;
 
 /// Types of control messages (`sctp_cmsg_t`).
+pub(crate) const CMSG_INIT: c_int = 0;
 pub(crate) const CMSG_SNDRCV: c_int = 1;
 pub(crate) const CMSG_SNDINFO: c_int = 2;
 pub(crate) const CMSG_RCVINFO: c_int = 3;
 pub(crate) const CMSG_PRINFO: c_int = 5;
+pub(crate) const CMSG_AUTHINFO: c_int = 6;
 pub(crate) const CMSG_DSTADDRV4: c_int = 7;
 pub(crate) const CMSG_DSTADDRV6: c_int = 8;
 

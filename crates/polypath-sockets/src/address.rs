@@ -87,6 +87,28 @@ pub(crate) unsafe fn read(address: *const sockaddr, length: socklen_t) -> Errno<
     parse(unsafe { std::slice::from_raw_parts(address.cast(), (length as usize).min(STORAGE)) })
 }
 
+/// The family of the address that a caller passes.
+///
+/// # Safety
+///
+/// As for [`read`].
+pub(crate) unsafe fn family(address: *const sockaddr, length: socklen_t) -> Option<c_int> {
+    let there = !address.is_null() && length as usize >= size_of::<libc::sa_family_t>();
+    // SAFETY: by the contract of this function; there is a family.
+    there.then(|| unsafe { (*address).sa_family }.into())
+}
+
+/// Whether a caller passes an address of a family other than IPv4 and IPv6.
+///
+/// # Safety
+///
+/// As for [`read`].
+pub(crate) unsafe fn is_foreign(address: *const sockaddr, length: socklen_t) -> bool {
+    // SAFETY: by the contract of this function.
+    let family = unsafe { family(address, length) };
+    family.is_some_and(|family| ![AF_INET, AF_INET6, libc::AF_UNSPEC].contains(&family))
+}
+
 /// Writes an address to the buffer that the caller passes, truncated to its size, and sets the
 /// length as accept(2) does. Does nothing if the caller passes none.
 ///

@@ -90,6 +90,9 @@ pub fn socket(family: c_int, kind: c_int, protocol: c_int, report: fn(&str)) -> 
     let known = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&(kind & 0xf));
     (internet && known && protocol == abi::IPPROTO_SCTP).then(|| {
         call(|| {
+            if kind & !(0xf | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC) != 0 {
+                return Err(libc::EINVAL);
+            }
             process::register(report);
             calls::open(family, kind).map(|fd| fd as isize)
         }) as c_int
@@ -223,6 +226,9 @@ macro_rules! functions {
 functions! {
     $
     bind(fd: c_int, to: *const sockaddr, length: socklen_t) -> c_int, sock => {
+        if address::is_foreign(to, length) {
+            return Err(libc::EAFNOSUPPORT);
+        }
         done(address::read(to, length).and_then(|to| calls::bind(sock, to)))
     };
     listen(fd: c_int, backlog: c_int) -> c_int, sock => done(calls::listen(sock, backlog));
@@ -232,6 +238,9 @@ functions! {
     accept4(fd: c_int, from: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int,
     sock => accepted(fd, sock, from, length, flags);
     connect(fd: c_int, to: *const sockaddr, length: socklen_t) -> c_int, sock => {
+        if address::family(to, length) == Some(libc::AF_UNSPEC) {
+            return Err(libc::EOPNOTSUPP);
+        }
         done(address::read(to, length).and_then(|to| {
             calls::connect_to(fd, sock, &[to], socket::is_nonblocking(fd, 0))
         }))
@@ -241,6 +250,8 @@ functions! {
             (argument as *mut c_int).write_unaligned(size);
             0
         }),
+        // SIOCOUTQ.
+        libc::TIOCOUTQ => Err(libc::ENOTTY),
         _ => errno::check(real::ioctl(fd, request, argument) as isize).map(|value| value as isize),
     };
     shutdown(fd: c_int, how: c_int) -> c_int, sock => done(calls::shutdown(fd, sock, how));

@@ -18,10 +18,11 @@ use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::link::{Link, Phase, lock};
 use crate::open::set_port;
 use crate::open::{
-    LISTENER_CLOSED, ephemeral_port, local, opened, peers_of, publish, send_timeout,
+    LISTENER_CLOSED, ephemeral_port, fits_family, is_unicast, local, opened, peers_of, publish,
+    send_timeout,
 };
 use crate::socket::{self, Names, Sock, is_nonblocking};
-use crate::{address, many, private, real};
+use crate::{address, interfaces, many, private, real};
 
 /// Opens a socket.
 pub(crate) fn open(family: c_int, kind: c_int) -> Errno<c_int> {
@@ -38,11 +39,14 @@ pub(crate) fn open(family: c_int, kind: c_int) -> Errno<c_int> {
 
 pub(crate) fn bind(sock: &Sock, to: SocketAddr) -> Errno<()> {
     local(sock)?;
+    // Without a lock, for it takes those of the other sockets.
+    let taken = socket::check_free(sock, to.ip(), to.port());
     let mut names = lock(&sock.names);
     if names.bound || sock.link.phase() != Phase::Idle {
         return Err(libc::EINVAL);
     }
     let ip = usable(sock, to.ip())?;
+    taken?;
     if to.port() != 0 && to.port() < first_free_port() && !may_use_low_ports() {
         return Err(libc::EACCES);
     }
@@ -54,11 +58,14 @@ pub(crate) fn bind(sock: &Sock, to: SocketAddr) -> Errno<()> {
 
 /// The address, or `None` for the wildcard address; an error if the host does not have it.
 fn usable(sock: &Sock, ip: IpAddr) -> Errno<Option<IpAddr>> {
-    if sock.family == libc::AF_INET && ip.is_ipv6() {
+    if !fits_family(sock, ip) {
         return Err(libc::EINVAL);
     }
     if ip.is_unspecified() {
         return Ok(None);
+    }
+    if !is_unicast(ip) {
+        return Err(libc::EADDRNOTAVAIL);
     }
     UdpSocket::bind((ip, 0)).map_err(|error| error.raw_os_error().unwrap_or(libc::EINVAL))?;
     Ok(Some(ip))
@@ -80,13 +87,32 @@ fn may_use_low_ports() -> bool {
 /// `sctp_bindx`.
 pub(crate) fn bindx(sock: &Sock, addresses: &[SocketAddr], add: bool) -> Errno<()> {
     local(sock)?;
+    let taken = socket::check_free(sock, addresses[0].ip(), addresses[0].port());
     let mut names = lock(&sock.names);
-    let port = addresses[0].port();
-    if add && !names.bound {
-        names.port = if port == 0 { ephemeral_port() } else { port };
-    } else if port != 0 && port != names.port {
+    if !add && names.addresses.len() <= addresses.len() {
+        // The last address stays.
+        return Err(libc::EBUSY);
+    }
+    let port = match addresses[0].port() {
+        _ if names.bound => names.port,
+        0 => ephemeral_port(),
+        port => port,
+    };
+    // Port 0 is the socket's.
+    if !addresses.iter().all(|one| one.port() == 0 || one.port() == port) {
         return Err(libc::EINVAL);
     }
+    for one in addresses {
+        // Also if the wildcard address has all.
+        let known = names.addresses.contains(&one.ip()) || names.addresses.is_empty();
+        if names.bound && known == add {
+            return Err(libc::EINVAL);
+        }
+    }
+    if add && !names.bound {
+        taken?;
+    }
+    names.port = port;
     for one in addresses {
         let ip = usable(sock, one.ip())?;
         match (ip, &names.endpoint) {
@@ -102,13 +128,6 @@ pub(crate) fn bindx(sock: &Sock, addresses: &[SocketAddr], add: bool) -> Errno<(
                 names.addresses.push(ip);
             }
             (Some(ip), endpoint) if !add => {
-                // The last address stays.
-                if !names.addresses.contains(&ip) {
-                    return Err(libc::EADDRNOTAVAIL);
-                }
-                if names.addresses.len() == 1 {
-                    return Err(libc::EBUSY);
-                }
                 if let Some(endpoint) = endpoint {
                     endpoint.remove_local_address(ip);
                 }
@@ -143,11 +162,15 @@ pub(crate) fn listen(sock: &Sock, backlog: c_int) -> Errno<()> {
     }
     local(sock)?;
     match sock.link.phase() {
+        // There is nothing to end.
+        Phase::Idle if backlog == 0 => return Err(libc::EINVAL),
         Phase::Idle => {}
+        Phase::Listening if backlog == 0 && sock.link.is_deaf() => return Err(libc::EINVAL),
         Phase::Listening => {
             if let Some(endpoint) = &lock(&sock.names).endpoint {
                 endpoint.set_listening(backlog != 0);
             }
+            sock.link.set_deaf(backlog == 0);
             return Ok(());
         }
         _ => return Err(libc::EINVAL),
@@ -229,7 +252,13 @@ pub(crate) fn wait_connected(fd: c_int, sock: &Sock) -> Errno<()> {
     loop {
         match sock.link.phase() {
             Phase::Connecting => {}
-            Phase::Connected => return Ok(()),
+            Phase::Connected => {
+                // The engine takes the fillers.
+                let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+                // SAFETY: `poll` is one valid entry.
+                unsafe { libc::poll(&raw mut poll, 1, 1000) };
+                return Ok(());
+            }
             _ => {
                 let error = sock.link.take_error();
                 return Err(if error == 0 { libc::ECONNREFUSED } else { error });
@@ -270,10 +299,10 @@ pub(crate) fn connectx3(fd: c_int, sock: &Sock, request: Reader<'_>) -> Errno<(i
 
 /// Takes the next association of a listening socket, and its peer's address.
 pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<u8>)> {
-    if sock.many.is_some() {
+    if sock.kind == libc::SOCK_SEQPACKET {
         return Err(libc::EOPNOTSUPP);
     }
-    if sock.link.phase() != Phase::Listening {
+    if sock.link.phase() != Phase::Listening || sock.link.is_deaf() {
         return Err(libc::EINVAL);
     }
     if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
@@ -322,7 +351,7 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
     // After fork, the parent's engine has the association, and this process only the socket.
     let process = if link.is_some() { std::process::id() } else { 0 };
     let link = link.unwrap_or_else(|| {
-        let link = Link::new(sock.link.events.load(Ordering::Acquire), sock.family);
+        let link = sock.link.member();
         link.set_phase(Phase::Connected);
         *lock(&link.peer) = peer;
         Arc::new(link)
@@ -337,8 +366,12 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
 pub(crate) fn shutdown(fd: c_int, sock: &Sock, how: c_int) -> Errno<()> {
     match (sock.link.phase(), how) {
         (_, ..0 | 3..) => Err(libc::EINVAL),
-        (Phase::Connected | Phase::Closed, libc::SHUT_RD) => Ok(()),
+        (Phase::Connected | Phase::Closed, libc::SHUT_RD) => {
+            sock.link.unread_end.store(true, Ordering::Release);
+            Ok(())
+        }
         (Phase::Connected | Phase::Closed, libc::SHUT_WR | libc::SHUT_RDWR) => {
+            sock.link.unread_end.fetch_or(how == libc::SHUT_RDWR, Ordering::AcqRel);
             // SAFETY: the call takes no pointer.
             errno::check(unsafe { real::shutdown(fd, libc::SHUT_WR) } as isize).map(drop)
         }
@@ -385,7 +418,7 @@ pub(crate) fn leave(sock: &Sock, last: bool) {
 /// Size of the next message, or 0 (SIOCINQ).
 pub(crate) fn next_size(fd: c_int, sock: &Sock) -> Errno<c_int> {
     if sock.many.is_none() && sock.link.phase() == Phase::Listening {
-        return Err(libc::EINVAL);
+        return Err(libc::ENOTCONN);
     }
     if let Some(rest) = lock(&sock.reading).as_ref() {
         return Ok((rest.bytes.len() - rest.read) as c_int);
@@ -440,6 +473,18 @@ pub(crate) fn locals(sock: &Sock, id: i32) -> Vec<SocketAddr> {
     addresses
 }
 
+/// The local addresses as `sctp_getladdrs` lists them: all of the host for the wildcard address.
+pub(crate) fn listed(sock: &Sock, id: i32) -> Errno<Vec<SocketAddr>> {
+    let found = locals(sock, id);
+    match found[..] {
+        [one] if one.ip().is_unspecified() => {
+            let all = interfaces::addresses(sock.family)?.into_iter();
+            Ok(all.map(|ip| SocketAddr::new(ip, one.port())).collect())
+        }
+        _ => Ok(found),
+    }
+}
+
 /// The peer's addresses: `sctp_getpaddrs`.
 pub(crate) fn peers(sock: &Sock, id: i32) -> Errno<Vec<SocketAddr>> {
     let association = sock.association(id)?;
@@ -458,7 +503,7 @@ pub(crate) fn peers(sock: &Sock, id: i32) -> Errno<Vec<SocketAddr>> {
 pub(crate) fn peer_name(sock: &Sock) -> Errno<Vec<u8>> {
     let peer = *lock(&sock.link.peer);
     match (sock.link.phase(), peer) {
-        (Phase::Connected, Some(peer)) => Ok(address::format(peer, sock.family)),
+        (Phase::Connected | Phase::Closed, Some(peer)) => Ok(address::format(peer, sock.family)),
         _ => Err(libc::ENOTCONN),
     }
 }

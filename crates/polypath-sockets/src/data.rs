@@ -1,14 +1,16 @@
 //! Sending and receiving.
 
 use std::ffi::{c_int, c_void};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 
 use libc::{cmsghdr, iovec, msghdr};
 
-use crate::bytes::{Reader, Writer};
+use crate::bytes::Writer;
 use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::link::{Link, Phase, lock};
+use crate::request::Request;
 use crate::socket::{Pending, Sock, is_nonblocking};
 use crate::{abi, address, calls, many, real};
 
@@ -22,48 +24,64 @@ const MOST_PARTS: usize = 1023;
 /// The message is valid as sendmsg(2) requires.
 pub(crate) unsafe fn send(fd: c_int, sock: &Sock, message: &msghdr, flags: c_int) -> Errno<usize> {
     // SAFETY: by the contract of this function.
-    let (parts, to, (header, more)) = unsafe {
+    let (parts, to, request) = unsafe {
         let to = match message.msg_name.is_null() || message.msg_namelen == 0 {
             true => None,
             false => Some(address::read(message.msg_name.cast(), message.msg_namelen)?),
         };
-        (parts(message), to, requested(sock, message)?)
+        (parts(message), to, Request::read(sock, message)?)
     };
+    let asked = request.asked.flags;
     let size: usize = parts.iter().map(|part| part.iov_len).sum();
     if size > PAYLOAD || parts.len() > MOST_PARTS {
         return Err(libc::EMSGSIZE);
     }
-    let ends = header.flags & (abi::SCTP_EOF | abi::SCTP_ABORT) != 0;
-    if (header.flags & abi::SCTP_EOF != 0 && size > 0) || (!ends && size == 0) {
+    let ends = asked & (abi::SCTP_EOF | abi::SCTP_ABORT) != 0;
+    if (asked & abi::SCTP_EOF != 0 && size > 0) || (!ends && size == 0) {
         return Err(libc::EINVAL);
     }
     let on = (fd, lock(&sock.options).no_fragments);
     let mut peers: Vec<SocketAddr> = to.into_iter().collect();
     if let Some(to) = to {
-        peers.extend(more.into_iter().map(|ip| SocketAddr::new(ip, to.port())));
+        peers.extend(request.peers.iter().map(|ip| SocketAddr::new(*ip, to.port())));
     }
     if let Some(many) = &sock.many {
-        if header.flags & abi::SCTP_SENDALL != 0 && to.is_none() {
+        if asked & abi::SCTP_SENDALL != 0 && to.is_none() {
             for link in many.all() {
-                send_on(on, &link, Header { association: link.id, ..header }, parts, flags)?;
+                send_on(on, &link, request.header(&link), parts, flags)?;
             }
         } else {
-            let link = many::destination(sock, many, &peers, header.association, ends)?;
-            send_on(on, &link, Header { association: link.id, ..header }, parts, flags)?;
+            let link = many::destination(sock, many, &peers, &request)?;
+            send_on(on, &link, request.header(&link), parts, flags)?;
         }
-        return Ok(size);
+        // Linux reports none of the bytes that explain an ABORT.
+        return Ok(if ends { 0 } else { size });
     }
     if ends {
         // As in Linux: for one-to-many sockets only.
         return Err(libc::EINVAL);
+    }
+    if peers.first().is_some_and(|peer| !is_peer(&sock.link, *peer)) {
+        return Err(libc::EADDRNOTAVAIL);
     }
     ready(fd, sock, &peers, flags)?;
     let error = sock.link.take_error();
     if error != 0 {
         return Err(error);
     }
-    send_on(on, &sock.link, header, parts, flags)?;
+    send_on(on, &sock.link, request.header(&sock.link), parts, flags)?;
     Ok(size)
+}
+
+/// Whether a one-to-one socket can send to an address: it is its peer's, or will be.
+fn is_peer(link: &Link, to: SocketAddr) -> bool {
+    if link.phase() != Phase::Connected || *lock(&link.peer) == Some(to) {
+        return true;
+    }
+    link.association().is_some_and(|association| {
+        association.peer_port() == to.port()
+            && association.paths().iter().any(|path| path.view.remote == to.ip())
+    })
 }
 
 /// Sends a message on an association.
@@ -74,9 +92,9 @@ fn send_on(
     parts: &[iovec],
     flags: c_int,
 ) -> Errno<()> {
-    let streams = link.streams.load(std::sync::atomic::Ordering::Acquire);
-    let connected = link.phase() == Phase::Connected;
-    if connected && streams != 0 && u32::from(header.stream) >= streams {
+    let streams = link.streams.load(Ordering::Acquire);
+    let open = matches!(link.phase(), Phase::Connecting | Phase::Connected);
+    if open && streams != 0 && u32::from(header.stream) >= streams {
         return Err(libc::EINVAL);
     }
     let ends = header.flags & (abi::SCTP_EOF | abi::SCTP_ABORT) != 0;
@@ -91,7 +109,11 @@ fn send_on(
         }
     }
     let kind = if ends { Kind::End } else { Kind::Data };
-    write(fd, &Header { kind, ..header }, parts, flags)
+    match write(fd, &Header { kind, ..header }, parts, flags) {
+        // The pair sends no signal.
+        Err(libc::EPIPE) => Err(broken(flags)),
+        result => result,
+    }
 }
 
 /// Waits until the socket is connected, or returns the error of a socket that is not.
@@ -147,99 +169,6 @@ unsafe fn parts(message: &msghdr) -> &[iovec] {
     unsafe { std::slice::from_raw_parts(message.msg_iov, message.msg_iovlen) }
 }
 
-/// The header that the control messages request, or else the socket's defaults, and further
-/// addresses of the peer.
-///
-/// # Safety
-///
-/// The control buffer is valid.
-unsafe fn requested(sock: &Sock, message: &msghdr) -> Errno<(Header, Vec<IpAddr>)> {
-    let mut header = lock(&sock.options).send;
-    let mut peers = Vec::new();
-    // SAFETY: by the contract of this function; the macros stay within the control buffer.
-    unsafe {
-        let mut next = libc::CMSG_FIRSTHDR(message);
-        while !next.is_null() {
-            let cmsghdr { cmsg_len, cmsg_level, cmsg_type, .. } = *next;
-            let length = cmsg_len.checked_sub(libc::CMSG_LEN(0) as usize);
-            let data =
-                std::slice::from_raw_parts(libc::CMSG_DATA(next), length.ok_or(libc::EINVAL)?);
-            if cmsg_level == abi::IPPROTO_SCTP {
-                apply(&mut header, &mut peers, cmsg_type, data)?;
-            }
-            next = libc::CMSG_NXTHDR(message, next);
-        }
-    }
-    Ok((header, peers))
-}
-
-/// Applies a control message to a header.
-fn apply(header: &mut Header, peers: &mut Vec<IpAddr>, kind: c_int, data: &[u8]) -> Errno<()> {
-    let reader = Reader(data);
-    match kind {
-        abi::CMSG_SNDRCV if data.len() >= 32 => *header = sndrcv(reader),
-        abi::CMSG_SNDINFO if data.len() >= 16 => sndinfo(header, reader),
-        abi::CMSG_PRINFO if data.len() >= 8 => {
-            header.pr_policy = reader.u16(0);
-            header.pr_value = reader.u32(4);
-        }
-        abi::CMSG_DSTADDRV4 if data.len() >= 4 => {
-            peers.push([data[0], data[1], data[2], data[3]].into());
-        }
-        abi::CMSG_DSTADDRV6 if data.len() >= 16 => {
-            let ip: [u8; 16] = data[..16].try_into().map_err(|_| libc::EINVAL)?;
-            peers.push(IpAddr::from(ip).to_canonical());
-        }
-        abi::CMSG_SNDRCV..=abi::CMSG_PRINFO if kind != abi::CMSG_RCVINFO && kind != 4 => {
-            return Err(libc::EINVAL);
-        }
-        other => {
-            crate::report::missed(format!("sendmsg with control message {other}"));
-            return Err(libc::EINVAL);
-        }
-    }
-    let known = abi::SCTP_UNORDERED
-        | abi::SCTP_ADDR_OVER
-        | abi::SCTP_ABORT
-        | abi::SCTP_SACK_IMMEDIATELY
-        | abi::SCTP_PR_SCTP_PRIO
-        | abi::SCTP_SENDALL
-        | abi::SCTP_EOF;
-    if header.flags & abi::SCTP_ADDR_OVER != 0 {
-        crate::report::missed("SCTP_ADDR_OVER (sent on the path in use)");
-    }
-    if header.flags & !known != 0 { Err(libc::EINVAL) } else { Ok(()) }
-}
-
-/// `sctp_sndrcvinfo`; a lifetime is a policy of partial reliability (RFC 3758 4.1).
-pub(crate) fn sndrcv(reader: Reader<'_>) -> Header {
-    let flags = reader.u16(4);
-    let value = reader.u32(16);
-    let policy = match flags & abi::SCTP_PR_SCTP_PRIO {
-        0 if value > 0 => abi::SCTP_PR_SCTP_TTL,
-        policy => policy,
-    };
-    Header {
-        stream: reader.u16(0),
-        flags,
-        ppid: reader.u32(8),
-        context: reader.u32(12),
-        pr_policy: policy,
-        pr_value: value,
-        association: reader.i32(28),
-        ..Header::new(Kind::Data)
-    }
-}
-
-/// `sctp_sndinfo`, which leaves the policy of partial reliability as it is.
-pub(crate) fn sndinfo(header: &mut Header, reader: Reader<'_>) {
-    header.stream = reader.u16(0);
-    header.flags = reader.u16(2);
-    header.ppid = reader.u32(4);
-    header.context = reader.u32(8);
-    header.association = reader.i32(12);
-}
-
 /// Receives a message, without waiting: [`errno::WAIT`] if there is none and the socket blocks.
 ///
 /// # Safety
@@ -268,6 +197,7 @@ pub(crate) unsafe fn receive(
             Ok(size)
         }
         Taken::Over => over(sock, message),
+        Taken::Nothing if sock.link.unread_end.load(Ordering::Acquire) => over(sock, message),
         Taken::Nothing if is_nonblocking(fd, flags) => Err(libc::EAGAIN),
         Taken::Nothing => Err(errno::WAIT),
     }
@@ -368,7 +298,7 @@ fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
 /// Removes the packet at the head of the pair.
 fn drop_packet(fd: c_int, sock: &Sock, header: &Header) {
     if header.kind == Kind::Data {
-        sock.link.unread().fetch_sub(1, std::sync::atomic::Ordering::AcqRel);
+        sock.link.unread().fetch_sub(1, Ordering::AcqRel);
     }
     let mut byte = 0u8;
     // SAFETY: the buffer has room for one byte; the kernel drops the rest of the packet.
@@ -408,7 +338,7 @@ unsafe fn describe(sock: &Sock, message: &mut msghdr, header: &Header, end: bool
     if header.kind == Kind::Notification {
         message.msg_flags |= abi::MSG_NOTIFICATION;
     } else {
-        let events = sock.link.events.load(std::sync::atomic::Ordering::Acquire);
+        let events = sock.link.events.load(Ordering::Acquire);
         let rcvinfo = lock(&sock.options).recvrcvinfo;
         if rcvinfo {
             // SAFETY: by the contract of this function.
@@ -426,32 +356,43 @@ unsafe fn describe(sock: &Sock, message: &mut msghdr, header: &Header, end: bool
 fn rcvinfo_of(header: &Header, sock: &Sock) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.u16(header.stream).u16(header.ssn).u16(header.flags).u16(0).u32(header.ppid);
-    writer.u32(0).u32(0).u32(lock(&sock.options).context).i32(header.association).done()
+    writer.u32(0).u32(0).u32(context_of(header, sock)).i32(header.association).done()
+}
+
+/// SCTP_CONTEXT of the association of a received message.
+fn context_of(header: &Header, sock: &Sock) -> u32 {
+    let link = sock.member(header.association).unwrap_or_else(|_| sock.link.clone());
+    lock(&link.defaults).context
 }
 
 /// `sctp_sndrcvinfo` of a received message.
 fn sndrcv_of(header: &Header, sock: &Sock) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.u16(header.stream).u16(header.ssn).u16(header.flags).u16(0).u32(header.ppid);
-    writer.u32(lock(&sock.options).context).u32(0).u32(0).u32(0).i32(header.association).done()
+    writer.u32(context_of(header, sock)).u32(0).u32(0).u32(0).i32(header.association).done()
 }
 
-/// Appends a control message; returns its size. Sets MSG_CTRUNC if there is no room.
+/// Appends a control message; returns its size. Sets MSG_CTRUNC if there is not enough room.
 ///
 /// # Safety
 ///
 /// The control buffer is valid for `msg_controllen`, and its first `used` bytes are in use.
 unsafe fn put(message: &mut msghdr, used: usize, kind: c_int, data: &[u8]) -> usize {
-    // SAFETY: the macro computes a size.
-    let (space, length) = unsafe {
+    // SAFETY: the macros compute sizes.
+    let (space, length, head) = unsafe {
         let length = data.len() as u32;
-        (libc::CMSG_SPACE(length) as usize, libc::CMSG_LEN(length) as usize)
+        let head = libc::CMSG_LEN(0) as usize;
+        (libc::CMSG_SPACE(length) as usize, libc::CMSG_LEN(length) as usize, head)
     };
-    if message.msg_control.is_null() || used + length > message.msg_controllen {
+    let room = if message.msg_control.is_null() { 0 } else { message.msg_controllen - used };
+    if room < length {
         message.msg_flags |= libc::MSG_CTRUNC;
+    }
+    if room < head {
         return 0;
     }
-    let space = space.min(message.msg_controllen - used);
+    // As much as there is room for, as Linux does.
+    let (space, length) = (space.min(room), length.min(room));
     // SAFETY: by the contract of this function, and there is room for the control message.
     unsafe {
         let at = message.msg_control.cast::<u8>().add(used);
@@ -460,8 +401,7 @@ unsafe fn put(message: &mut msghdr, used: usize, kind: c_int, data: &[u8]) -> us
         header.cmsg_level = abi::IPPROTO_SCTP;
         header.cmsg_type = kind;
         at.cast::<cmsghdr>().write_unaligned(header);
-        let to = at.add(libc::CMSG_LEN(0) as usize);
-        std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len());
+        std::ptr::copy_nonoverlapping(data.as_ptr(), at.add(head), length - head);
     }
     space
 }

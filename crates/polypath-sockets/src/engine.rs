@@ -11,7 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use polypath::{
     Association, AuthKeys, BindError, CloseReason, ConnectError, ConnectOptions, Encryption,
-    Endpoint, EndpointOptions, Events, Message, Ppid, Received, Reliability, StreamId,
+    Endpoint, EndpointOptions, Event, Events, Message, PathId, Ppid, Received, Reliability,
+    StreamId,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -206,11 +207,13 @@ impl Engine {
                     let end = fd.get_ref().clone();
                     drop(fd);
                     link.fail(refusal(&error));
+                    *lock(&link.peer) = None;
                     link.set_phase(if close_on_failure { Phase::Closed } else { Phase::Idle });
+                    // Writable before its end is seen.
+                    end.drain();
                     if close_on_failure {
                         end.shutdown();
                     }
-                    end.drain();
                 }
             }
             drop((endpoint, counted));
@@ -407,6 +410,8 @@ pub(crate) fn message(header: &Header, payload: &[u8]) -> Message {
 /// Passes the association's messages and notifications to the program until it is over.
 pub(crate) async fn incoming(link: &Link, association: &Association, mut events: Events) {
     link.apply(association);
+    // As Linux, which reports the paths of the handshake by SCTP_COMM_UP alone.
+    let first: Vec<PathId> = association.paths().iter().map(|path| path.view.id).collect();
     notify::established(link, association).await;
     let mut listening = true;
     // Whether something was sent since SCTP_SENDER_DRY_EVENT.
@@ -415,6 +420,7 @@ pub(crate) async fn incoming(link: &Link, association: &Association, mut events:
         tokio::select! {
             biased;
             event = events.next(), if listening => match event {
+                Ok(Event::PathAdded { path }) if first.contains(&path) => {}
                 Ok(event) => {
                     if notify::follows_data(&event) {
                         while let Some(received) = association.try_recv() {
@@ -435,6 +441,8 @@ pub(crate) async fn incoming(link: &Link, association: &Association, mut events:
                 }
             },
             () = link.sent.notified(), if !wet => wet = true,
+            // As Linux: at once if nothing is outstanding.
+            () = link.awaits_dry.notified() => wet = true,
             done = association.drained(), if wet && link.wants(abi::SENDER_DRY_EVENT) => {
                 wet = false;
                 if done.is_ok() {

@@ -179,7 +179,7 @@ async fn send_queued(
 
 /// Runs an association of a one-to-many socket to its end.
 async fn member(link: Arc<Link>, many: Arc<Many>, association: Association, counted: Counted) {
-    let events = association.events();
+    let mut events = association.events();
     let started = association.established().await;
     match &started {
         Ok(()) => {
@@ -194,7 +194,13 @@ async fn member(link: Arc<Link>, many: Arc<Many>, association: Association, coun
                 idle.abort();
             }
         }
-        Err(reason) => link.fail(not_started(reason)),
+        Err(reason) => {
+            link.fail(not_started(reason));
+            // Messages that were not sent.
+            while let Ok(event) = events.next().await {
+                notify::event(&link, &association, &event).await;
+            }
+        }
     }
     // The program that reads the notification does not find the association any more.
     let peeled = !many.remove(link.id);

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::abi;
 use crate::end::Descriptor;
 use crate::frame::Header;
+use crate::request::Defaults;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -43,6 +44,10 @@ pub(crate) struct Link {
     error: AtomicI32,
     /// Abort instead of a graceful shutdown when the program closes the socket.
     pub(crate) abort: AtomicBool,
+    /// listen with a backlog of 0 has ended the acceptance of associations.
+    deaf: AtomicBool,
+    /// shutdown with SHUT_RD: without messages, recv returns 0.
+    pub(crate) unread_end: AtomicBool,
     /// Notified when the program has closed a descriptor of the socket.
     pub(crate) left: Notify,
     /// AF_INET or AF_INET6.
@@ -56,10 +61,14 @@ pub(crate) struct Link {
     pub(crate) queue: Mutex<Option<Queue>>,
     /// Notified when a message of the program has been passed to the core.
     pub(crate) sent: Notify,
+    /// Notified when the program has subscribed to SCTP_SENDER_DRY_EVENT.
+    pub(crate) awaits_dry: Notify,
     /// Time of the last message in either direction.
     touched: Mutex<Option<Instant>>,
     /// Bit for each type of notification that the program has subscribed to.
     pub(crate) events: AtomicU32,
+    /// Of the association, or of a socket's next ones.
+    pub(crate) defaults: Mutex<Defaults>,
     /// SCTP_ENABLE_STREAM_RESET; [`UNSET`] for the core's default.
     accepted: AtomicU32,
     /// Number of outgoing streams.
@@ -84,6 +93,8 @@ impl Link {
             phase: AtomicU8::new(Phase::Idle as u8),
             error: AtomicI32::new(0),
             abort: AtomicBool::new(false),
+            deaf: AtomicBool::new(false),
+            unread_end: AtomicBool::new(false),
             left: Notify::new(),
             family,
             unread: Mutex::default(),
@@ -91,9 +102,11 @@ impl Link {
             rerouted: Notify::new(),
             queue: Mutex::new(None),
             sent: Notify::new(),
+            awaits_dry: Notify::new(),
             touched: Mutex::new(None),
             events: AtomicU32::new(events),
             streams: AtomicU32::new(0),
+            defaults: Mutex::default(),
             accepted: AtomicU32::new(UNSET),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             association: Mutex::new(None),
@@ -109,6 +122,7 @@ impl Link {
             phase: AtomicU8::new(self.phase.load(Ordering::Acquire)),
             events: copy(&self.events),
             streams: copy(&self.streams),
+            defaults: Mutex::new(self.defaults.try_lock().map(|kept| *kept).unwrap_or_default()),
             id: self.id,
             peer: Mutex::new(self.peer.try_lock().map_or(None, |peer| *peer)),
             ..Self::new(0, self.family)
@@ -129,6 +143,14 @@ impl Link {
         self.phase.store(phase as u8, Ordering::Release);
     }
 
+    pub(crate) fn is_deaf(&self) -> bool {
+        self.deaf.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_deaf(&self, deaf: bool) {
+        self.deaf.store(deaf, Ordering::Release);
+    }
+
     /// Changes the phase unless another thread has changed it already.
     pub(crate) fn change_phase(&self, from: Phase, to: Phase) -> bool {
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
@@ -139,6 +161,7 @@ impl Link {
     pub(crate) fn member(&self) -> Self {
         let link = Self::new(self.events.load(Ordering::Acquire), self.family);
         link.accepted.store(self.accepted.load(Ordering::Acquire), Ordering::Release);
+        *lock(&link.defaults) = *lock(&self.defaults);
         link
     }
 

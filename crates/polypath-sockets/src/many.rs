@@ -14,8 +14,10 @@ use crate::errno::Errno;
 use crate::frame::{HEADER, Header, PAYLOAD};
 use crate::link::{Link, Many, Phase, lock};
 use crate::open::{local, opened, peers_of, publish, send_timeout, set_port};
+use crate::request::Request;
 use crate::socket::{Names, Sock};
-use crate::{real, report};
+use crate::values::Options;
+use crate::{abi, real, report};
 
 /// The endpoint of a socket, opened and served now if it has none.
 ///
@@ -47,19 +49,25 @@ fn endpoint(sock: &Sock, many: &Arc<Many>, listens: bool) -> Errno<Endpoint> {
 pub(crate) fn listen(sock: &Sock, many: &Arc<Many>, backlog: c_int) -> Errno<()> {
     local(sock)?;
     let listens = backlog != 0;
-    if listens || sock.link.phase() == Phase::Listening {
-        endpoint(sock, many, listens)?.set_listening(listens);
+    if !listens && sock.link.phase() != Phase::Listening {
+        return Err(libc::EINVAL);
     }
+    endpoint(sock, many, listens)?.set_listening(listens);
     sock.link.set_phase(if listens { Phase::Listening } else { Phase::Idle });
     Ok(())
 }
 
 /// Starts an association with a peer that has these addresses.
-pub(crate) fn open(sock: &Sock, many: &Arc<Many>, peers: &[SocketAddr]) -> Errno<Arc<Link>> {
+pub(crate) fn open(
+    sock: &Sock,
+    many: &Arc<Many>,
+    peers: &[SocketAddr],
+    options: &Options,
+) -> Errno<Arc<Link>> {
     local(sock)?;
     let peers = peers_of(sock, peers)?;
     let endpoint = endpoint(sock, many, false)?;
-    engine()?.open(&sock.link, many, &endpoint, &peers, &lock(&sock.options))
+    engine()?.open(&sock.link, many, &endpoint, &peers, options)
 }
 
 /// connect(2) and `sctp_connectx`; the association's id, and the result.
@@ -78,7 +86,8 @@ pub(crate) fn connect(
             _ => libc::EISCONN,
         });
     }
-    let link = open(sock, many, peers)?;
+    let options = *lock(&sock.options);
+    let link = open(sock, many, peers, &options)?;
     let limit = send_timeout(fd);
     let start = Instant::now();
     let result = loop {
@@ -98,24 +107,29 @@ pub(crate) fn connect(
     Ok((link.id, result))
 }
 
-/// The associations that a message is for: that of the address, that with the id, or a new one.
+/// The association that a message is for: that of the address, that with the id, or a new one.
 /// `peers` has the destination first, then further addresses of the same peer.
 pub(crate) fn destination(
     sock: &Sock,
     many: &Arc<Many>,
     peers: &[SocketAddr],
-    id: i32,
-    ends: bool,
+    request: &Request,
 ) -> Errno<Arc<Link>> {
-    match peers.first() {
-        None => many.get(id).ok_or(libc::EPIPE),
-        Some(peer) => match many.find(*peer) {
-            Some(link) => Ok(link),
-            // Nothing to end.
-            None if ends => Err(libc::EINVAL),
-            None => open(sock, many, peers),
-        },
+    let Some(peer) = peers.first() else {
+        return many.get(request.asked.association).ok_or(libc::EPIPE);
+    };
+    if let Some(link) = many.find(*peer) {
+        return Ok(link);
     }
+    let mut options = *lock(&sock.options);
+    options.change_init(request.init);
+    let header = request.header(&sock.link);
+    // Nothing to end, or no such stream.
+    let ends = header.flags & (abi::SCTP_EOF | abi::SCTP_ABORT) != 0;
+    if ends || header.stream >= options.init[0] {
+        return Err(libc::EINVAL);
+    }
+    open(sock, many, peers, &options)
 }
 
 /// `sctp_peeloff`: moves an association to a socket of its own.

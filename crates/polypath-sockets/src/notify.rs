@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
-use polypath::{Association, Event, PathState, Received, Reconfigured, StreamId};
+use polypath::{Association, CloseReason, Event, PathState, Received, Reconfigured, StreamId};
 
 use crate::bytes::Writer;
 use crate::frame::{Header, Kind};
@@ -16,6 +16,9 @@ const COMM_LOST: u16 = 1;
 const RESTART: u16 = 2;
 const SHUTDOWN_COMP: u16 = 3;
 const CANT_STR_ASSOC: u16 = 4;
+
+/// `sac_error`: the cause of RFC 9260 3.3.10.12, in network byte order.
+const USER_INITIATED_ABORT: u16 = 12;
 
 /// `strreset_flags`, and those of the notifications next to it.
 const INCOMING: u16 = 1;
@@ -82,6 +85,8 @@ pub(crate) async fn event(link: &Link, association: &Association, event: &Event)
         Event::PathState { path, from, to, .. } => {
             // `spc_state`.
             let state = match (from, to) {
+                // By the handshake, which Linux does not report.
+                (PathState::Unconfirmed, _) if *path == association.primary() => return,
                 (PathState::Unconfirmed, PathState::Active) => 5,
                 (_, PathState::Active) => 0,
                 (_, PathState::Inactive) => 1,
@@ -144,9 +149,17 @@ fn begin(kind: u16, flags: u16, size: u32) -> Writer {
 
 /// SCTP_ASSOC_CHANGE. Linux adds no list of features either.
 async fn change(link: &Link, association: &Association, state: u16) {
-    let (outgoing, incoming) = association.streams();
+    let (outgoing, incoming) = match state {
+        COMM_UP | RESTART => association.streams(),
+        _ => (0, 0),
+    };
+    // The core reports the peer's error causes in words only.
+    let error = match association.close_reason() {
+        Some(CloseReason::LocalAbort) if state == COMM_LOST => USER_INITIATED_ABORT,
+        _ => 0,
+    };
     let mut writer = begin(abi::ASSOC_CHANGE, 0, 20);
-    writer.u16(state).u16(0).u16(outgoing).u16(incoming).i32(link.id);
+    writer.u16(state).u16(error.to_be()).u16(outgoing).u16(incoming).i32(link.id);
     send(link, abi::ASSOC_CHANGE, &mut writer).await;
 }
 

@@ -2,7 +2,7 @@
 //! names.
 
 use std::ffi::c_int;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -90,22 +90,27 @@ pub(crate) static LISTENER_CLOSED: Mutex<Option<Instant>> = Mutex::new(None);
 /// The addresses of a peer, checked.
 pub(crate) fn peers_of(sock: &Sock, peers: &[SocketAddr]) -> Errno<Vec<SocketAddr>> {
     let port = peers[0].port();
-    if port == 0 || peers.iter().any(|peer| peer.port() != port) {
+    if peers.iter().any(|peer| peer.port() != port || !is_unicast(peer.ip())) {
         return Err(libc::EINVAL);
     }
-    if sock.family == libc::AF_INET && peers.iter().any(SocketAddr::is_ipv6) {
+    if !peers.iter().all(|peer| fits_family(sock, peer.ip())) {
         return Err(libc::EINVAL);
     }
-    // To the unspecified address: this host.
-    let here = peers
-        .iter()
-        .map(|peer| match peer.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, port).into(),
-            IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, port).into(),
-            _ => *peer,
-        })
-        .collect();
-    Ok(here)
+    // No socket has this port.
+    if port == 0 { Err(libc::ECONNREFUSED) } else { Ok(peers.to_vec()) }
+}
+
+/// Whether a socket can have or reach an address of this family.
+pub(crate) fn fits_family(sock: &Sock, ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(_) => !lock(&sock.options).only_v6,
+        IpAddr::V6(_) => sock.family == libc::AF_INET6,
+    }
+}
+
+/// Whether an address is one of a host.
+pub(crate) fn is_unicast(ip: IpAddr) -> bool {
+    !ip.is_unspecified() && !ip.is_multicast() && ip != IpAddr::V4(Ipv4Addr::BROADCAST)
 }
 
 /// SO_SNDTIMEO, if it is set.

@@ -1,23 +1,24 @@
 //! Socket options (RFC 6458 8), with Linux's structures and numbers.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use polypath::{AddressError, ReconfigError, StreamId, StreamReset};
 
 use crate::bytes::{Reader, Writer};
 use crate::errno::Errno;
-use crate::frame::Header;
-use crate::link::{Phase, accepted_requests, lock};
+use crate::link::{Link, Phase, accepted_requests, lock};
 use crate::lookup::path;
 use crate::parameters::{self, is_present};
 use crate::socket::{Sock, is_nonblocking};
 use crate::values::{self, Options};
-use crate::{abi, address, calls, data, many, report, security, status};
+use crate::{abi, address, calls, many, report, request, rules, security, status};
 
 /// The value of an SCTP option. `request` is what the program's buffer holds: some options have
 /// input.
 pub(crate) fn get(fd: c_int, sock: &Sock, name: c_int, request: &[u8]) -> Errno<Vec<u8>> {
+    rules::check_get(sock, name, request)?;
     let options = *lock(&sock.options);
     let reader = Reader(request);
     let value = match name {
@@ -43,12 +44,16 @@ pub(crate) fn get(fd: c_int, sock: &Sock, name: c_int, request: &[u8]) -> Errno<
             of_many(fd, sock, name, reader)
         }
         abi::MAXSEG if request.len() == 4 => Ok(integer(0)),
+        name if request::is_default(name) => {
+            let link = link(sock, name, request)?;
+            let value = lock(&link.defaults).get(name, reader);
+            Ok(value)
+        }
         other => stored(sock, other, &options, reader),
     }?;
     // Programs built with older headers know fewer types and fields.
     let least = match name {
         abi::EVENTS => 1,
-        abi::PEER_ADDR_PARAMS => 152,
         _ => value.len(),
     };
     if request.len() < least { Err(libc::EINVAL) } else { Ok(value) }
@@ -74,14 +79,14 @@ fn stored(sock: &Sock, name: c_int, options: &Options, reader: Reader<'_>) -> Er
         abi::DISABLE_FRAGMENTS => Ok(integer(options.no_fragments.into())),
         abi::FRAGMENT_INTERLEAVE => Ok(integer(options.interleave as i32)),
         abi::REUSE_PORT => Ok(integer(options.reuse_port.into())),
-        abi::PARTIAL_DELIVERY_POINT => Ok(integer(0)),
+        abi::PARTIAL_DELIVERY_POINT | abi::RECVNXTINFO => Ok(integer(0)),
+        abi::EXPOSE_PF_STATE => supported(false),
         abi::ADAPTATION_LAYER => Ok(integer(config()?.adaptation_layer().unwrap_or(0) as i32)),
         abi::AUTOCLOSE => {
             let many = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?;
             Ok(integer(many.autoclose.load(Ordering::Acquire) as i32))
         }
         abi::MAXSEG => Ok(assoc_value(id, 0)),
-        abi::CONTEXT => Ok(assoc_value(id, options.context)),
         abi::PR_SUPPORTED => supported(options.partial_reliability),
         abi::RECONFIG_SUPPORTED => supported(config()?.stream_reconfiguration()),
         abi::INTERLEAVING_SUPPORTED => supported(config()?.interleaving()),
@@ -90,21 +95,6 @@ fn stored(sock: &Sock, name: c_int, options: &Options, reader: Reader<'_>) -> Er
         abi::ECN_SUPPORTED => supported(config()?.ecn()),
         abi::ENABLE_STREAM_RESET => Ok(assoc_value(id, sock.link.accepted())),
         abi::STREAM_SCHEDULER => Ok(assoc_value(id, options.scheduler.unwrap_or(0))),
-        abi::DEFAULT_PRINFO => {
-            let Header { pr_value, pr_policy, .. } = options.send;
-            Ok(writer.i32(id).u32(pr_value).u16(pr_policy).u16(0).done())
-        }
-        abi::DEFAULT_SEND_PARAM => {
-            let send = options.send;
-            writer.u16(send.stream).u16(0).u16(send.flags).u16(0).u32(send.ppid);
-            writer.u32(send.context).u32(send.pr_value).u32(0).u32(0).i32(reader.i32(28));
-            Ok(writer.done())
-        }
-        abi::DEFAULT_SNDINFO => {
-            let send = options.send;
-            writer.u16(send.stream).u16(send.flags).u32(send.ppid).u32(send.context);
-            Ok(writer.i32(reader.i32(12)).done())
-        }
         abi::EVENTS => {
             let events = sock.link.events.load(Ordering::Acquire);
             Ok((0..abi::EVENT_TYPES).map(|bit| (events >> bit & 1) as u8).collect())
@@ -143,44 +133,38 @@ fn of_many(fd: c_int, sock: &Sock, name: c_int, reader: Reader<'_>) -> Errno<Vec
     Ok(writer.done())
 }
 
-/// Number of bytes that an option has at least.
-fn least(name: c_int) -> usize {
-    match name {
-        abi::INITMSG
-        | abi::EVENT
-        | abi::ENABLE_STREAM_RESET
-        | abi::STREAM_SCHEDULER
-        | abi::CONTEXT
-        | abi::PR_SUPPORTED
-        | abi::RECONFIG_SUPPORTED
-        | abi::ADD_STREAMS
-        | abi::INTERLEAVING_SUPPORTED
-        | abi::ASCONF_SUPPORTED
-        | abi::AUTH_SUPPORTED
-        | abi::ECN_SUPPORTED
-        | abi::RESET_STREAMS
-        | abi::STREAM_SCHEDULER_VALUE
-        | abi::AUTH_KEY
-        | abi::AUTH_ACTIVE_KEY
-        | abi::AUTH_DELETE_KEY
-        | abi::DELAYED_SACK => 8,
-        abi::DEFAULT_PRINFO => 12,
-        abi::RTOINFO | abi::DEFAULT_SNDINFO => 16,
-        abi::ASSOCINFO => 20,
-        abi::DEFAULT_SEND_PARAM => 32,
-        abi::PRIMARY_ADDR | abi::SET_PEER_PRIMARY_ADDR => 132,
-        abi::PEER_ADDR_THLDS | abi::PEER_ADDR_THLDS_V2 => 144,
-        abi::PEER_ADDR_PARAMS => 152,
-        abi::EVENTS | abi::AUTH_CHUNK => 1,
-        _ => 4,
-    }
-}
-
 /// Sets an SCTP option.
 pub(crate) fn set(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
-    if value.len() < least(name) {
-        return Err(libc::EINVAL);
+    // Nothing to change, for whichever association.
+    if name == abi::DELAYED_SACK && value.len() == 12 && value[4..].iter().all(|byte| *byte == 0) {
+        return Ok(());
     }
+    let Some(several) = rules::check_set(sock, name, value)? else {
+        return change(fd, sock, name, value);
+    };
+    let future = (several == rules::ALL).then_some(rules::FUTURE);
+    let present = sock.many.iter().flat_map(|many| many.all()).map(|link| link.id);
+    for id in future.into_iter().chain(present) {
+        change(fd, sock, name, &rules::with_id(name, value, id))?;
+    }
+    Ok(())
+}
+
+/// Sets an SCTP option for future associations, or for a present one. A value that the core does
+/// not accept together with the others is refused now, not by connect.
+fn change(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
+    let before = *lock(&sock.options);
+    apply(fd, sock, name, value)?;
+    let after = *lock(&sock.options);
+    if parameters::config(&after).is_err() {
+        *lock(&sock.options) = before;
+        report::missed(format!("setsockopt {} with this value", abi::name(name)));
+        return Err(libc::EOPNOTSUPP);
+    }
+    Ok(())
+}
+
+fn apply(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
     match name {
         abi::RTOINFO
         | abi::ASSOCINFO
@@ -189,8 +173,13 @@ pub(crate) fn set(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()
         | abi::MAX_BURST
         | abi::PEER_ADDR_THLDS
         | abi::PEER_ADDR_THLDS_V2 => parameters::set(sock, name, value),
-        abi::AUTH_CHUNK | abi::AUTH_KEY | abi::AUTH_ACTIVE_KEY | abi::AUTH_DELETE_KEY => {
-            security::set(sock, name, value)
+        abi::AUTH_CHUNK
+        | abi::HMAC_IDENT
+        | abi::AUTH_KEY
+        | abi::AUTH_ACTIVE_KEY
+        | abi::AUTH_DELETE_KEY => security::set(sock, name, value),
+        abi::AUTH_DEACTIVATE_KEY if !security::is_authenticated(&lock(&sock.options))? => {
+            Err(libc::EACCES)
         }
         abi::PRIMARY_ADDR
         | abi::SET_PEER_PRIMARY_ADDR
@@ -208,7 +197,19 @@ pub(crate) fn set(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()
             let peers = address::parse_packed(value)?;
             calls::connect_to(fd, sock, &peers, is_nonblocking(fd, 0))
         }
+        name if request::is_default(name) => {
+            let link = link(sock, name, value)?;
+            lock(&link.defaults).set(name, Reader(value))
+        }
         _ => store(sock, name, value),
+    }
+}
+
+/// The association that an option names, or the socket, which has the values of those to come.
+fn link(sock: &Sock, name: c_int, value: &[u8]) -> Errno<Arc<Link>> {
+    match rules::id(name, value) {
+        rules::FUTURE => Ok(sock.link.clone()),
+        id => sock.member(id),
     }
 }
 
@@ -221,23 +222,20 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
     let idle = sock.link.phase() == Phase::Idle;
     let mut options = lock(&sock.options);
     match name {
-        abi::INITMSG => {
-            for (at, kept) in options.init.iter_mut().enumerate() {
-                // 0 keeps the value: RFC 6458 8.1.3.
-                let new = reader.u16(2 * at);
-                *kept = if new == 0 { *kept } else { new };
-            }
-        }
+        abi::INITMSG => options.change_init([0, 2, 4, 6].map(|offset| reader.u16(offset))),
         abi::NODELAY => options.nodelay = on,
         abi::RECVRCVINFO => options.recvrcvinfo = on,
-        abi::I_WANT_MAPPED_V4_ADDR if on => options.mapped = true,
+        // Off has no effect on an IPv4 socket.
+        abi::I_WANT_MAPPED_V4_ADDR if on || sock.family == libc::AF_INET => options.mapped = on,
         abi::DISABLE_FRAGMENTS => options.no_fragments = on,
         abi::FRAGMENT_INTERLEAVE => options.interleave = on.into(),
         abi::AUTO_ASCONF => options.auto_asconf = on,
+        // What is off anyway.
+        abi::PARTIAL_DELIVERY_POINT | abi::RECVNXTINFO if !on => {}
+        abi::EXPOSE_PF_STATE if !offered => {}
         abi::REUSE_PORT if idle => options.reuse_port = on,
         abi::REUSE_PORT => return Err(libc::EFAULT),
         abi::ADAPTATION_LAYER => options.adaptation = Some(reader.u32(0)),
-        abi::CONTEXT => options.context = reader.u32(4),
         abi::AUTOCLOSE => {
             let many = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?;
             many.autoclose.store(reader.u32(0), Ordering::Release);
@@ -246,20 +244,11 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         abi::MAXSEG if reader.i32(if value.len() >= 8 { 4 } else { 0 }) == 0 => {}
         abi::PR_SUPPORTED => options.partial_reliability = offered,
         abi::RECONFIG_SUPPORTED => options.reconfiguration = Some(offered),
+        abi::INTERLEAVING_SUPPORTED if options.interleave == 0 => return Err(libc::EPERM),
         abi::INTERLEAVING_SUPPORTED => options.interleaving = Some(offered),
         abi::ASCONF_SUPPORTED => options.asconf = Some(offered),
         abi::AUTH_SUPPORTED => options.authentication = Some(offered),
         abi::ECN_SUPPORTED => options.ecn = Some(offered),
-        abi::DEFAULT_SEND_PARAM => options.send = data::sndrcv(reader),
-        abi::DEFAULT_SNDINFO => data::sndinfo(&mut options.send, reader),
-        abi::DEFAULT_PRINFO => {
-            let (value, policy) = (reader.u32(4), reader.u16(8));
-            if policy & !abi::SCTP_PR_SCTP_PRIO != 0 {
-                return Err(libc::EINVAL);
-            }
-            options.send.pr_policy = policy;
-            options.send.pr_value = if policy == 0 { 0 } else { value };
-        }
         other => {
             report::missed(format!("setsockopt {}", abi::name(other)));
             return Err(unknown(other));
@@ -270,9 +259,6 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
 
 /// SCTP_EVENTS and SCTP_EVENT.
 fn subscribe(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
-    /// SCTP_CURRENT_ASSOC, SCTP_ALL_ASSOC.
-    const CURRENT: i32 = 1;
-    const ALL: i32 = 2;
     let reader = Reader(value);
     let members = || sock.many.iter().flat_map(|many| many.all());
     if name == abi::EVENTS {
@@ -280,19 +266,25 @@ fn subscribe(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         let events = types.map(|(at, byte)| u32::from(*byte != 0) << at).sum();
         for link in members().chain([sock.link.clone()]) {
             link.events.store(events, Ordering::Release);
+            if link.wants(abi::SENDER_DRY_EVENT) {
+                link.awaits_dry.notify_one();
+            }
         }
         return Ok(());
     }
     let (id, bit, on) = (reader.i32(0), 1 << event_bit(reader.u16(4))?, reader.u8(6) != 0);
     let links = match (&sock.many, id) {
         (None, _) | (_, 0) => vec![sock.link.clone()],
-        (_, CURRENT) => members().collect(),
-        (_, ALL) => members().chain([sock.link.clone()]).collect(),
+        (_, rules::CURRENT) => members().collect(),
+        (_, rules::ALL) => members().chain([sock.link.clone()]).collect(),
         _ => vec![sock.member(id)?],
     };
     for link in links {
         if on {
             link.events.fetch_or(bit, Ordering::AcqRel);
+            if reader.u16(4) == abi::SENDER_DRY_EVENT {
+                link.awaits_dry.notify_one();
+            }
         } else {
             link.events.fetch_and(!bit, Ordering::AcqRel);
         }
@@ -304,6 +296,9 @@ fn subscribe(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
 fn request(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
     let reader = Reader(value);
     let id = reader.i32(0);
+    if name == abi::STREAM_SCHEDULER_VALUE {
+        return stream_value(sock, reader);
+    }
     if !is_present(sock, id)? {
         match name {
             abi::ENABLE_STREAM_RESET if reader.u32(4) & !7 == 0 => {
@@ -360,11 +355,22 @@ fn request(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
             association.set_stream_scheduler(scheduler);
             Ok(())
         }
-        _ => {
-            let (stream, value) = (StreamId(reader.u16(4)), reader.u16(6));
-            association.set_stream_value(stream, value).map_err(|_| libc::EINVAL)
-        }
+        _ => Err(libc::EINVAL),
     }
+}
+
+/// SCTP_STREAM_SCHEDULER_VALUE: of one association, or SCTP_CURRENT_ASSOC.
+fn stream_value(sock: &Sock, reader: Reader<'_>) -> Errno<()> {
+    let (id, stream, value) = (reader.i32(0), StreamId(reader.u16(4)), reader.u16(6));
+    let links = match &sock.many {
+        None => vec![sock.link.clone()],
+        Some(many) if id == rules::CURRENT => many.all(),
+        Some(_) => vec![sock.member(id)?],
+    };
+    for association in links.iter().filter_map(|link| link.association()) {
+        association.set_stream_value(stream, value).map_err(|_| libc::EINVAL)?;
+    }
+    Ok(())
 }
 
 fn reconfiguration(error: ReconfigError) -> c_int {
@@ -394,7 +400,7 @@ fn assoc_value(id: i32, value: u32) -> Vec<u8> {
 /// Position of a type of notification in `sctp_event_subscribe`.
 fn event_bit(kind: u16) -> Errno<usize> {
     let bit = usize::from(kind.wrapping_sub(abi::DATA_IO_EVENT));
-    if (1..abi::EVENT_TYPES).contains(&bit) { Ok(bit) } else { Err(libc::EINVAL) }
+    if bit < abi::EVENT_TYPES { Ok(bit) } else { Err(libc::EINVAL) }
 }
 
 /// The value of a SOL_SOCKET or IPPROTO_IPV6 option that the socket pair does not have; `None` if
@@ -406,7 +412,11 @@ pub(crate) fn get_socket(sock: &Sock, level: c_int, name: c_int) -> Option<Errno
         (libc::SOL_SOCKET, libc::SO_TYPE) => sock.kind,
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) => abi::IPPROTO_SCTP,
         (libc::SOL_SOCKET, libc::SO_DOMAIN) => sock.family,
-        (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => i32::from(sock.link.phase() == Phase::Listening),
+        (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => {
+            i32::from(sock.link.phase() == Phase::Listening && !sock.link.is_deaf())
+        }
+        // The pair's is larger.
+        (libc::SOL_SOCKET, libc::SO_SNDBUF) if !options.send_buffer => abi::BUFFER,
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => options.reuse_address.into(),
         (libc::SOL_SOCKET, libc::SO_LINGER) => {
             let (on, seconds) = options.linger;
@@ -432,12 +442,20 @@ pub(crate) fn set_socket(
     let reader = Reader(value);
     let mut options = lock(&sock.options);
     match (level, name) {
+        (libc::SOL_SOCKET, _) if value.len() < 4 => return Some(Err(libc::EINVAL)),
+        (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
+            options.send_buffer = true;
+            return None;
+        }
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => options.reuse_address = reader.i32(0) != 0,
         (libc::SOL_SOCKET, libc::SO_LINGER) if value.len() >= 8 => {
             options.linger = (reader.i32(0) != 0, reader.i32(4));
         }
         (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) => options.only_v6 = reader.i32(0) != 0,
         (libc::SOL_SOCKET, _) => return None,
+        (level, _) if level != libc::IPPROTO_IP && level != libc::IPPROTO_IPV6 => {
+            return Some(Err(libc::ENOPROTOOPT));
+        }
         _ => {
             report::missed(format!("setsockopt level {level} option {name}"));
             return Some(Err(libc::EOPNOTSUPP));

@@ -74,7 +74,7 @@ pub(crate) fn get(sock: &Sock, name: i32, options: &Options, request: &[u8]) -> 
             writer.u16(config.association_max_retrans() as u16).u16(peers as u16).u32(window);
             writer.u32(config.receive_buffer()).u32(ms(config.cookie_life()));
         }
-        abi::DELAYED_SACK if request.len() < 12 => {
+        abi::DELAYED_SACK if request.len() == 8 => {
             writer.u32(ms(config.sack_delay()));
         }
         abi::DELAYED_SACK => {
@@ -115,6 +115,10 @@ pub(crate) fn get(sock: &Sock, name: i32, options: &Options, request: &[u8]) -> 
             };
             writer.raw(&name).u32(interval.map_or(0, ms)).u16(retrans as u16).u32(mtu);
             writer.u32(ms(config.sack_delay())).u32(flags).u32(0).u8(0).u8(0);
+            if (152..156).contains(&request.len()) {
+                // Before Linux 4.19: without the flow label and the DSCP.
+                return Ok(writer.done()[..152].to_vec());
+            }
         }
     }
     Ok(writer.done())
@@ -219,7 +223,8 @@ fn peer_addr_params(sock: &Sock, value: &[u8], present: bool) -> Errno<()> {
         let association = sock.association(reader.i32(0))?;
         let any = address::parse(&value[4..132]).map_or(true, |peer| peer.ip().is_unspecified());
         let found = path(&association, &value[4..])?.view;
-        if interval != 0 || mtu != 0 || delay != 0 || flags & FUTURE & !HB_ENABLE != 0 {
+        let changes_interval = flags & HB_ENABLE != 0 && interval != 0;
+        if changes_interval || flags & FUTURE & !HB_ENABLE != 0 {
             return refuse(abi::PEER_ADDR_PARAMS);
         }
         if retrans != 0 {
@@ -239,7 +244,10 @@ fn peer_addr_params(sock: &Sock, value: &[u8], present: bool) -> Errno<()> {
     if retrans != 0 {
         options.path_max_retrans = retrans;
     }
-    if interval != 0 || flags & HB_TIME_IS_ZERO != 0 {
+    // Without the flag, Linux ignores the value next to it.
+    if flags & HB_ENABLE != 0 && flags & HB_TIME_IS_ZERO != 0 {
+        options.heartbeat = Some(0);
+    } else if flags & HB_ENABLE != 0 && interval != 0 {
         options.heartbeat = Some(interval);
     }
     if flags & (HB_ENABLE | HB_DISABLE) != 0 {
@@ -253,7 +261,7 @@ fn peer_addr_params(sock: &Sock, value: &[u8], present: bool) -> Errno<()> {
     }
     if flags & SACKDELAY_DISABLE != 0 {
         options.sack_delay = Some(0);
-    } else if delay != 0 {
+    } else if flags & SACKDELAY_ENABLE != 0 && delay != 0 {
         options.sack_delay = Some(delay);
     }
     Ok(())

@@ -155,6 +155,27 @@ pub(crate) fn find(fd: c_int) -> Option<Arc<Sock>> {
     lock(&TABLE).get(&fd).cloned()
 }
 
+/// Whether a socket may have this address, or the wildcard, and this port: EADDRINUSE if another
+/// socket of this process has them, unless both have SO_REUSEADDR. Sockets that accept has returned
+/// do not count.
+pub(crate) fn check_free(sock: &Sock, ip: IpAddr, port: u16) -> Errno<()> {
+    let reuses = lock(&sock.options).reuse_address;
+    // The lock of the table is not held while those of sockets are.
+    let others: Vec<_> = lock(&TABLE).values().cloned().collect();
+    let taken = others.iter().any(|other| {
+        if std::ptr::eq(Arc::as_ptr(other), sock) || lock(&other.engine_end).is_none() {
+            return false;
+        }
+        let names = lock(&other.names);
+        let any = names.addresses.is_empty() || ip.is_unspecified();
+        let same = any || names.addresses.contains(&ip);
+        let both = reuses && lock(&other.options).reuse_address;
+        names.bound && port != 0 && names.port == port && same && !both
+    });
+    others.into_iter().for_each(release);
+    if taken { Err(libc::EADDRINUSE) } else { Ok(()) }
+}
+
 /// Whether a descriptor is an SCTP socket.
 pub(crate) fn is_ours(fd: c_int) -> bool {
     bit(fd).is_some_and(|(word, bit)| word.load(Ordering::Acquire) & bit != 0)

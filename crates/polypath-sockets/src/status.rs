@@ -35,7 +35,7 @@ pub(crate) fn get(sock: &Sock, name: i32, request: &[u8]) -> Errno<Vec<u8>> {
         abi::GET_PEER_ADDRS | abi::GET_LOCAL_ADDRS => {
             let found = match name {
                 abi::GET_PEER_ADDRS => calls::peers(sock, id)?,
-                _ => calls::locals(sock, id),
+                _ => calls::listed(sock, id)?,
             };
             let mut addresses = Vec::new();
             found.iter().for_each(|one| addresses.extend(address::format(*one, sock.family)));

@@ -7,7 +7,6 @@ use polypath::proto::policy::{Entry, StreamScheduler, stream_scheduler};
 use polypath::{ChunkTypes, Config};
 
 use crate::errno::Errno;
-use crate::frame::{Header, Kind};
 
 /// Values that the program has set. Those of associations apply from connect and listen on.
 #[derive(Clone, Copy, Debug)]
@@ -24,12 +23,9 @@ pub(crate) struct Options {
     pub(crate) heartbeats: bool,
     /// Path.Max.Retrans; 0 for the profile's.
     pub(crate) path_max_retrans: u16,
-    /// SCTP_DEFAULT_SEND_PARAM and SCTP_DEFAULT_SNDINFO.
-    pub(crate) send: Header,
     pub(crate) recvrcvinfo: bool,
     /// SCTP_AUTO_ASCONF.
     pub(crate) auto_asconf: bool,
-    pub(crate) context: u32,
     pub(crate) nodelay: bool,
     pub(crate) mapped: bool,
     pub(crate) only_v6: bool,
@@ -61,6 +57,8 @@ pub(crate) struct Options {
     pub(crate) interleave: u32,
     pub(crate) reuse_port: bool,
     pub(crate) reuse_address: bool,
+    /// The program has set SO_SNDBUF.
+    pub(crate) send_buffer: bool,
     /// SO_LINGER: on, and seconds.
     pub(crate) linger: (bool, i32),
 }
@@ -75,10 +73,8 @@ impl Default for Options {
             heartbeat: None,
             heartbeats: true,
             path_max_retrans: 0,
-            send: Header::new(Kind::Data),
             recvrcvinfo: false,
             auto_asconf: false,
-            context: 0,
             nodelay: false,
             mapped: true,
             only_v6: false,
@@ -103,12 +99,20 @@ impl Default for Options {
             interleave: 0,
             reuse_port: false,
             reuse_address: false,
+            send_buffer: false,
             linger: (false, 0),
         }
     }
 }
 
 impl Options {
+    /// Sets the values of `sctp_initmsg` that are not 0 (RFC 6458 8.1.3).
+    pub(crate) fn change_init(&mut self, new: [u16; 4]) {
+        for (kept, new) in self.init.iter_mut().zip(new) {
+            *kept = if new == 0 { *kept } else { new };
+        }
+    }
+
     /// The configuration of new associations.
     pub(crate) fn config(&self, profile: &Config) -> Errno<Config> {
         let mut builder = profile
