@@ -1,4 +1,4 @@
-//! The share of packets that are lost whatever the sender does.
+//! The share of packets that the path loses whatever the sender does.
 //!
 //! The draft lowers its short-term bounds after every round trip with a loss, so that a path that
 //! loses a share p at random leaves (1 - p)^63 of the rate at the end of a cycle (draft 5.3.3.5.1),
@@ -8,11 +8,6 @@
 //! bandwidth. The draft's thresholds apply to what exceeds it. On a path without such losses it is
 //! zero, and nothing differs from the draft, except that Startup does not end for losses without a
 //! queue that may be the path's.
-//!
-//! A flow that ignores losses, such as BBR version 1 over a queue of one bandwidth-delay product,
-//! keeps that queue full, and the draft leaves it up to four fifths of the rate. So losses of a
-//! queue count as well if they go on, in a sixth of the round trips, although the sender has
-//! lowered its bounds and does not probe. Flows that respond to losses cause them less often.
 //!
 //! Losses at random have a variance: a round trip exceeds the estimate if it has lost more than
 //! chance explains. The variance is measured as well, because a path may lose packets in bursts.
@@ -27,14 +22,6 @@ const NEAR: u32 = 8;
 const LEAST_NEAR: Duration = Duration::from_millis(1);
 /// Packets after which the counts are halved.
 const MEMORY: u64 = 4096;
-/// Of the round trips after a response, at least one in this many has losses if others cause them:
-/// one in three or four next to BBR version 1, one in twenty next to CUBIC on a link where that has
-/// a window of 34 packets, and fewer on longer links.
-const OFTEN: u32 = 6;
-/// The least share that they lose: 1 to 4 % next to BBR version 1, 0.3 % next to CUBIC.
-const LEAST_SHARE: f64 = 0.005;
-/// Round trips below which that is not judged; after twice as many the counts are halved.
-const LEAST_ROUNDS: u32 = 32;
 /// Packets below which the estimate is not used.
 const LEAST: u64 = 100;
 /// Standard deviations by which losses may exceed the estimate.
@@ -47,47 +34,6 @@ const MOST_DISPERSED: f64 = 8.0;
 /// Round trips of independent losses that the measured variance begins with.
 const PRIOR: f64 = 10.0;
 
-/// Round trips in which the sender had responded to losses before.
-#[derive(Clone, Copy, Debug, Default)]
-struct AfterResponse {
-    rounds: u32,
-    /// Those with losses of a queue.
-    lossy: u32,
-    /// Bytes sent in all of them, and in the latter; bytes lost to a queue.
-    sent: u64,
-    lossy_sent: u64,
-    lost: u64,
-}
-
-impl AfterResponse {
-    fn count(&mut self, sent: u64, lost: u64) {
-        self.rounds += 1;
-        self.sent = self.sent.saturating_add(sent);
-        if lost > 0 {
-            self.lossy += 1;
-            self.lossy_sent = self.lossy_sent.saturating_add(sent);
-            self.lost = self.lost.saturating_add(lost);
-        }
-        if self.rounds >= 2 * LEAST_ROUNDS {
-            (self.rounds, self.lossy) = (self.rounds / 2, self.lossy / 2);
-            self.sent /= 2;
-            self.lossy_sent /= 2;
-            self.lost /= 2;
-        }
-    }
-
-    /// The share that others cause to be lost when they do.
-    fn share(&self, smss: u64) -> f64 {
-        let often = self.rounds >= LEAST_ROUNDS && OFTEN * self.lossy >= self.rounds;
-        let lost = self.lost as f64;
-        if often && self.sent / smss >= LEAST && lost > LEAST_SHARE * self.sent as f64 {
-            (lost / self.lossy_sent as f64).min(MOST)
-        } else {
-            0.0
-        }
-    }
-}
-
 /// The estimate of one path; bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ambient {
@@ -97,8 +43,6 @@ pub(super) struct Ambient {
     /// expected, and the losses expected.
     squares: f64,
     expected: f64,
-    /// The round trips after the sender's response to losses.
-    after: AfterResponse,
     /// Losses and deliveries of the current round trip, and the part of the latter whose round-trip
     /// time shows an empty queue.
     round_lost: u64,
@@ -131,29 +75,17 @@ impl Ambient {
         self.round_near > 0 && self.round_near >= self.round_delivered / 2
     }
 
-    /// A round trip is over. `probed` if data may have been sent faster than the path delivers it;
-    /// `responded` if the sender had lowered its bounds before, and does not probe.
-    pub(super) fn end_round(&mut self, smss: u64, probed: bool, responded: bool) {
-        let unqueued = self.is_unqueued();
+    /// A round trip is over. `probed` if data may have been sent faster than the path delivers it.
+    pub(super) fn end_round(&mut self, smss: u64, probed: bool) {
+        let unqueued = self.is_unqueued() && !probed;
         let lost = std::mem::take(&mut self.round_lost);
         let delivered = std::mem::take(&mut self.round_delivered);
         self.round_near = 0;
         let all = lost.saturating_add(delivered);
-        if probed || lost as f64 > self.most_own(all, smss) {
+        if !unqueued || lost as f64 > self.most_own(all, smss) {
             return;
         }
-        if responded {
-            self.after.count(all, if unqueued { 0 } else { lost });
-        }
-        if unqueued {
-            self.count_own(smss, lost, delivered);
-        }
-    }
-
-    /// A round trip without a queue.
-    fn count_own(&mut self, smss: u64, lost: u64, delivered: u64) {
-        let all = lost.saturating_add(delivered);
-        let mean = self.own_share(smss) * all as f64 / smss as f64;
+        let mean = self.share(smss) * all as f64 / smss as f64;
         if mean > 0.0 {
             self.squares += (lost as f64 / smss as f64 - mean).powi(2);
             self.expected += mean;
@@ -170,15 +102,6 @@ impl Ambient {
 
     /// The share of lost packets.
     pub(super) fn share(&self, smss: u64) -> f64 {
-        self.own_share(smss).max(self.after.share(smss))
-    }
-
-    /// Whether others cause losses.
-    pub(super) fn is_contended(&self, smss: u64) -> bool {
-        self.after.share(smss) > 0.0
-    }
-
-    fn own_share(&self, smss: u64) -> f64 {
         let all = self.lost.saturating_add(self.delivered);
         if all / smss < LEAST {
             return 0.0;
@@ -224,7 +147,7 @@ mod tests {
     fn round(ambient: &mut Ambient, lost: u64, rtt: Duration, probed: bool) {
         ambient.note_lost(1000 * lost);
         ambient.note_acked(1000 * (200 - lost), Some(rtt), Some(RTT));
-        ambient.end_round(1000, probed, false);
+        ambient.end_round(1000, probed);
     }
 
     fn rounds(ambient: &mut Ambient, n: usize, lost: u64, rtt: Duration) {
@@ -254,52 +177,6 @@ mod tests {
         assert!(ambient.is_exceeded(1000), "any loss, as in the draft");
     }
 
-    /// A round of 40 packets with a queue, after a response of the sender; `lost` are lost.
-    fn answered(ambient: &mut Ambient, lost: u64, rtt: Duration) {
-        ambient.note_lost(1000 * lost);
-        ambient.note_acked(1000 * (40 - lost), Some(rtt), Some(RTT));
-        ambient.end_round(1000, false, true);
-    }
-
-    /// Next to BBR version 1 a third of the round trips lost 5 % each, although this side had
-    /// responded.
-    #[test]
-    fn losses_that_go_on_after_a_response_are_those_of_others() {
-        let mut ambient = Ambient::default();
-        (0..30).for_each(|n| answered(&mut ambient, if n % 3 == 0 { 2 } else { 0 }, 2 * RTT));
-        assert!(!ambient.is_contended(1000), "not judged yet");
-        (30..40).for_each(|n| answered(&mut ambient, if n % 3 == 0 { 2 } else { 0 }, 2 * RTT));
-        assert!(ambient.is_contended(1000));
-        assert!((ambient.share(1000) - 0.05).abs() < 1e-9);
-        // The other flow has ended: the queue is empty, and nothing is lost.
-        (0..64).for_each(|_| answered(&mut ambient, 0, RTT));
-        assert_eq!(ambient.share(1000), 0.0);
-    }
-
-    /// CUBIC loses as many packets, but in one round trip of twenty; and a share of one in a
-    /// thousand is no reason.
-    #[test]
-    fn losses_of_flows_that_respond_too_are_congestion() {
-        let (mut seldom, mut few) = (Ambient::default(), Ambient::default());
-        for n in 0..200 {
-            answered(&mut seldom, if n % 20 == 0 { 6 } else { 0 }, 2 * RTT);
-            few.note_lost(if n % 5 == 0 { 1000 } else { 0 });
-            few.note_acked(1_000_000, Some(2 * RTT), Some(RTT));
-            few.end_round(1000, false, true);
-            assert!(!seldom.is_contended(1000) && !few.is_contended(1000), "{n}");
-        }
-    }
-
-    /// Losses without a queue are the path's, and half of the packets are not explained by others.
-    #[test]
-    fn other_losses_are_not_those_of_others() {
-        let (mut random, mut broken) = (Ambient::default(), Ambient::default());
-        (0..100).for_each(|_| answered(&mut random, 1, RTT));
-        (0..100).for_each(|_| answered(&mut broken, 20, 2 * RTT));
-        assert!(!random.is_contended(1000) && !broken.is_contended(1000));
-        assert!((random.share(1000) - 0.025).abs() < 1e-9);
-    }
-
     /// Half of the samples must show an empty queue.
     #[test]
     fn a_queue_for_most_of_a_round_is_a_queue() {
@@ -309,7 +186,7 @@ mod tests {
                 ambient.note_lost(4000);
                 ambient.note_acked(1000 * queued, Some(RTT * 2), Some(RTT));
                 ambient.note_acked(1000 * (196 - queued), Some(RTT), Some(RTT));
-                ambient.end_round(1000, false, false);
+                ambient.end_round(1000, false);
             }
             assert_eq!(ambient.share(1000) > 0.0, counts);
         }
@@ -349,7 +226,7 @@ mod tests {
         let mut ambient = Ambient::default();
         ambient.note_lost(3000);
         ambient.note_acked(90_000, Some(RTT), Some(RTT));
-        ambient.end_round(1000, false, false);
+        ambient.end_round(1000, false);
         assert_eq!(ambient.share(1000), 0.0);
     }
 }

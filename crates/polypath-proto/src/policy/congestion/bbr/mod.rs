@@ -1,13 +1,13 @@
 //! BBR version 3 (draft-ietf-ccwg-bbr): measures the bandwidth and the shortest round-trip time of
 //! the path, and paces at that bandwidth; losses bound the data in flight.
 //!
-//! Deviations: losses that the path causes without a queue, and those of a queue that another flow
-//! keeps full, are not taken for congestion (`ambient.rs`); a mark of ECN, for which the draft
-//! demands some response, counts as a loss (`loss.rs`); random waits are derived from the time; the
-//! offload budget is one quantum, as the draft proposes for QUIC. The paths of an association probe
-//! for bandwidth in turns, so that a retransmission finds a path whose queue is not full; and when
-//! another path is left, a path that has filled its queue drains it, because it is about to carry
-//! what the other one has lost (`probe_bw.rs`).
+//! Deviations: losses that the path causes without a queue are not taken for congestion
+//! (`ambient.rs`); a mark of ECN, for which the draft demands some response, counts as a loss
+//! (`loss.rs`); random waits are derived from the time; the offload budget is one quantum, as the
+//! draft proposes for QUIC. The paths of an association probe for bandwidth in turns, so that a
+//! retransmission finds a path whose queue is not full; and when another path is left, a path that
+//! has filled its queue drains it, because it is about to carry what the other one has lost
+//! (`probe_bw.rs`).
 //!
 //! | file | draft |
 //! |---|---|
@@ -18,7 +18,7 @@
 //! | `loss.rs` | 5.5.10, 5.5.11: bounds after losses, undo |
 //! | `control.rs` | 5.2.3: steps for an acknowledgement; 5.5.9: aggregation; 5.6: rate, window |
 //! | `filter.rs` | windowed maxima |
-//! | `ambient.rs` | not in the draft: losses whatever the sender does |
+//! | `ambient.rs` | not in the draft: the path's own losses |
 
 mod ambient;
 mod control;

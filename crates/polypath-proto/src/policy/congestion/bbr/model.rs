@@ -19,8 +19,6 @@ pub(super) const LOSS_THRESHOLD: f64 = 0.02;
 pub(super) const BETA: f64 = 0.7;
 /// `Headroom`: the share of inflight_longterm that is left to others.
 const HEADROOM: f64 = 0.15;
-/// Round trips after a probe whose losses it may have caused; its count begins with 0 or 1.
-const RESPONSE_ROUNDS: u64 = 3;
 /// `MinPipeCwnd` in packets.
 const MIN_PIPE: u64 = 4;
 
@@ -289,21 +287,12 @@ impl Model {
     pub(super) fn update_round(&mut self, ack: &Ack) {
         self.round_start = ack.prior_delivered.is_some_and(|p| p >= self.next_round_delivered);
         if self.round_start {
-            let responded = self.has_responded();
-            self.ambient.end_round(self.smss, self.is_bw_probe_sample, responded);
+            self.ambient.end_round(self.smss, self.is_bw_probe_sample);
             self.start_round();
             self.round_count += 1;
             self.rounds_since_probe_up += 1;
             self.cwnd_limited = (false, self.cwnd_limited.0);
         }
-    }
-
-    /// Whether the losses of the round trip come after the sender's response to earlier ones: the
-    /// probe is some round trips ago, and the short-term bounds were lowered, or would have been.
-    fn has_responded(&self) -> bool {
-        matches!(self.state, State::Down | State::Cruise)
-            && self.rounds_since_probe_up > RESPONSE_ROUNDS
-            && (self.bw_shortterm != INFINITY || self.ambient.is_contended(self.smss))
     }
 
     pub(super) const fn start_round(&mut self) {

@@ -409,7 +409,7 @@ fn the_paths_own_losses_do_not_lower_the_bandwidth() {
     for _ in 0..20 {
         m.ambient.note_lost(3000);
         m.ambient.note_acked(97_000, Some(MS(20)), Some(MS(20)));
-        m.ambient.end_round(1000, false, false);
+        m.ambient.end_round(1000, false);
     }
     (m.is_loss_in_round, m.loss_round_delivered) = (true, 0);
     m.bw_latest = 970_000;
@@ -451,7 +451,7 @@ fn chance_does_not_end_a_probe() {
     for _ in 0..20 {
         m.ambient.note_lost(3000);
         m.ambient.note_acked(97_000, Some(MS(20)), Some(MS(20)));
-        m.ambient.end_round(1000, false, false);
+        m.ambient.end_round(1000, false);
     }
     // 3 + 4 * sqrt(3) + 3 packets of a hundred; 5 % of many.
     assert!(!m.is_inflight_too_high(12_000, 100_000) && m.is_inflight_too_high(13_000, 100_000));
