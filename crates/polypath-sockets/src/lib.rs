@@ -35,6 +35,7 @@ pub mod api;
 mod bytes;
 mod calls;
 mod data;
+mod defaults;
 mod end;
 mod engine;
 mod errno;

@@ -16,9 +16,9 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::abi;
+use crate::defaults::Defaults;
 use crate::end::Descriptor;
 use crate::frame::Header;
-use crate::request::Defaults;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

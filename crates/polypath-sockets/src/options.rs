@@ -13,7 +13,7 @@ use crate::lookup::path;
 use crate::parameters::{self, is_present};
 use crate::socket::{Sock, is_nonblocking};
 use crate::values::{self, Options};
-use crate::{abi, address, calls, many, report, request, rules, security, status};
+use crate::{abi, address, calls, defaults, many, report, rules, security, status};
 
 /// The value of an SCTP option. `request` is what the program's buffer holds: some options have
 /// input.
@@ -44,7 +44,7 @@ pub(crate) fn get(fd: c_int, sock: &Sock, name: c_int, request: &[u8]) -> Errno<
             of_many(fd, sock, name, reader)
         }
         abi::MAXSEG if request.len() == 4 => Ok(integer(0)),
-        name if request::is_default(name) => {
+        name if defaults::is_default(name) => {
             let link = link(sock, name, request)?;
             let value = lock(&link.defaults).get(name, reader);
             Ok(value)
@@ -197,7 +197,7 @@ fn apply(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
             let peers = address::parse_packed(value)?;
             calls::connect_to(fd, sock, &peers, is_nonblocking(fd, 0))
         }
-        name if request::is_default(name) => {
+        name if defaults::is_default(name) => {
             let link = link(sock, name, value)?;
             lock(&link.defaults).set(name, Reader(value))
         }
