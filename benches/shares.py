@@ -21,11 +21,11 @@ from pathlib import Path
 
 import sockets_page
 from netem import Net, late, offers, problem, sh
-from processes import TARGET, build_cargo
+from processes import TARGET, build_cargo, revision
 from sockets import ATTEMPTS, BULK, NETEM, Run
 
 FIELDS = ["cell", "pair", "run", "first_mbit_s", "second_mbit_s", "jain", "queue_ms", "queue_drops", "late_over_1_ms",
-          "late_ms_most", "load", "note"]
+          "late_ms_most", "load", "revision", "note"]
 #: Mbit/s and RTT in ms. The queue holds one bandwidth-delay product.
 CELLS = {f"{rate} Mbit/s, {rtt} ms": (rate, rtt) for rate, rtt in ((20, 20), (100, 100), (20, 100), (100, 20))}
 PAIRS = [
@@ -111,7 +111,7 @@ def share(run: Run, pair: str, seconds: float) -> dict:
         "queue_ms": f"{waited:.1f}", "queue_drops": end["links"][0]["counters"]["dropped_queue"],
         "late_over_1_ms": f"{end['late']['over_1_ms'] / max(1, end['late']['packets']):.4f}",
         "late_ms_most": f"{end['late']['ms_most']:.1f}", "load": f"{os.getloadavg()[0]:.1f}",
-        "note": late(end, net.dropped()),
+        "revision": revision(), "note": late(end, net.dropped()),
     }
 
 
