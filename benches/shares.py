@@ -14,6 +14,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -22,11 +23,11 @@ from pathlib import Path
 import sockets_page
 from netem import Net, late, offers, problem, sh
 from processes import TARGET, build_cargo, revision
-from sockets import ATTEMPTS, BULK, NETEM, Run
+from sockets import ATTEMPTS, BULK, NETEM, PORT, Run
 
 FIELDS = ["cell", "pair", "run", "first_mbit_s", "second_mbit_s", "jain", "queue_ms", "queue_drops", "late_over_1_ms",
           "late_ms_most", "load", "revision", "note"]
-#: Mbit/s and RTT in ms. The queue holds one bandwidth-delay product.
+# Mbit/s and RTT in ms. The queue holds one bandwidth-delay product.
 CELLS = {f"{rate} Mbit/s, {rtt} ms": (rate, rtt) for rate, rtt in ((20, 20), (100, 100), (20, 100), (100, 20))}
 PAIRS = [
     "tcp-bbr+tcp-bbr", "polypath-bbr+polypath-bbr", "polypath-bbr+tcp-bbr",
@@ -35,8 +36,9 @@ PAIRS = [
     "mptcp2-bbr+tcp-bbr", "polypath2-bbr+tcp-bbr", "mptcp2-bbr+tcp-cubic", "polypath2-bbr+tcp-cubic",
     "polypath2-bbr+polypath-bbr",
 ]
+# Seconds from the start of the first flow to that of the second.
 LATER = 2.3
-TCP_PORT, UDP_PORT = 5001, 9899
+UDP_PORT = 9899
 
 
 def scenario(cell: str, number: int) -> str:
@@ -51,7 +53,7 @@ def prepare(net: Net) -> None:
         sh("ip", "-n", name, "addr", "add", f"10.91.0.{last}/24", "dev", device)
     rules = "".join(
         f"add counter inet shares flow{n}\n"
-        f"add rule inet shares in tcp dport {TCP_PORT + n} counter name flow{n}\n"
+        f"add rule inet shares in tcp dport {PORT + n} counter name flow{n}\n"
         f"add rule inet shares in udp dport {UDP_PORT + n} counter name flow{n}\n" for n in (0, 1))
     file = net.folder / "shares.nft"
     file.write_text("add table inet shares\nadd chain inet shares in { type filter hook input priority 0; }\n" + rules)
@@ -81,14 +83,12 @@ def begin(run: Run, contender: str, number: int, seconds: float) -> None:
                   *options)
         return
     if two:
-        for name in (run.net.a, run.net.b):
-            sh(*run.net.inside(name), "sysctl", "-qw", "net.mptcp.enabled=1", "net.mptcp.blackhole_timeout=0")
-            sh("ip", "-n", name, "mptcp", "limits", "set", "subflow", 2, "add_addr_accepted", 2)
+        run.net.multipath()
         sh("ip", "-n", run.net.a, "mptcp", "endpoint", "add", "10.91.0.3", "dev", run.net.devices[0][0], "subflow")
     protocol = "mptcp" if two else "tcp"
-    receiver = run.start(run.net.b, *BULK, "recv", protocol, "10.91.0.2", TCP_PORT + number, seconds + 5)
+    receiver = run.start(run.net.b, *BULK, "recv", protocol, "10.91.0.2", PORT + number, seconds + 5)
     receiver.stdout.readline()
-    run.start(run.net.a, *BULK, "send", protocol, "10.91.0.2", TCP_PORT + number, seconds + 5, controller, "10.91.0.1")
+    run.start(run.net.a, *BULK, "send", protocol, "10.91.0.2", PORT + number, seconds + 5, controller, "10.91.0.1")
 
 
 def share(run: Run, pair: str, seconds: float) -> dict:
@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=0, help="of the namespaces, for several at a time")
     parser.add_argument("--out", type=Path, help="append the rows that it does not have yet to this file")
     args = parser.parse_args()
-    if why := problem():
+    if why := problem() or (None if shutil.which("nft") else "no nft"):
         sys.exit(f"shares: {why}")
     if not args.built:
         build_cargo("-p", "polypath-sim", "--example", "netem")

@@ -165,12 +165,12 @@ pub(crate) fn listen(sock: &Sock, backlog: c_int) -> Errno<()> {
         // There is nothing to end.
         Phase::Idle if backlog == 0 => return Err(libc::EINVAL),
         Phase::Idle => {}
-        Phase::Listening if backlog == 0 && sock.link.is_deaf() => return Err(libc::EINVAL),
+        Phase::Listening if backlog == 0 && sock.link.is_refusing() => return Err(libc::EINVAL),
         Phase::Listening => {
             if let Some(endpoint) = &lock(&sock.names).endpoint {
                 endpoint.set_listening(backlog != 0);
             }
-            sock.link.set_deaf(backlog == 0);
+            sock.link.set_refusing(backlog == 0);
             return Ok(());
         }
         _ => return Err(libc::EINVAL),
@@ -302,7 +302,7 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
     if sock.kind == libc::SOCK_SEQPACKET {
         return Err(libc::EOPNOTSUPP);
     }
-    if sock.link.phase() != Phase::Listening || sock.link.is_deaf() {
+    if sock.link.phase() != Phase::Listening || sock.link.is_refusing() {
         return Err(libc::EINVAL);
     }
     if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {

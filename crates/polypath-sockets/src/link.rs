@@ -45,7 +45,7 @@ pub(crate) struct Link {
     /// Abort instead of a graceful shutdown when the program closes the socket.
     pub(crate) abort: AtomicBool,
     /// listen with a backlog of 0 has ended the acceptance of associations.
-    deaf: AtomicBool,
+    refuses: AtomicBool,
     /// shutdown with SHUT_RD: without messages, recv returns 0.
     pub(crate) unread_end: AtomicBool,
     /// Notified when the program has closed a descriptor of the socket.
@@ -93,7 +93,7 @@ impl Link {
             phase: AtomicU8::new(Phase::Idle as u8),
             error: AtomicI32::new(0),
             abort: AtomicBool::new(false),
-            deaf: AtomicBool::new(false),
+            refuses: AtomicBool::new(false),
             unread_end: AtomicBool::new(false),
             left: Notify::new(),
             family,
@@ -143,12 +143,12 @@ impl Link {
         self.phase.store(phase as u8, Ordering::Release);
     }
 
-    pub(crate) fn is_deaf(&self) -> bool {
-        self.deaf.load(Ordering::Acquire)
+    pub(crate) fn is_refusing(&self) -> bool {
+        self.refuses.load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_deaf(&self, deaf: bool) {
-        self.deaf.store(deaf, Ordering::Release);
+    pub(crate) fn set_refusing(&self, refuses: bool) {
+        self.refuses.store(refuses, Ordering::Release);
     }
 
     /// Changes the phase unless another thread has changed it already.

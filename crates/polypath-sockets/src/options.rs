@@ -413,7 +413,7 @@ pub(crate) fn get_socket(sock: &Sock, level: c_int, name: c_int) -> Option<Errno
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) => abi::IPPROTO_SCTP,
         (libc::SOL_SOCKET, libc::SO_DOMAIN) => sock.family,
         (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => {
-            i32::from(sock.link.phase() == Phase::Listening && !sock.link.is_deaf())
+            i32::from(sock.link.phase() == Phase::Listening && !sock.link.is_refusing())
         }
         // The pair's is larger.
         (libc::SOL_SOCKET, libc::SO_SNDBUF) if !options.send_buffer => abi::BUFFER,
