@@ -12,7 +12,7 @@ use bytes::Bytes;
 use polypath::{
     Association, AuthKeys, BindError, CloseReason, ConnectError, ConnectOptions, Encryption,
     Endpoint, EndpointOptions, Event, Events, Message, PathId, Ppid, Received, Reliability,
-    StreamId,
+    SharedSockets, StreamId,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -34,6 +34,8 @@ use crate::values::Options;
 pub(crate) struct Engine {
     pub(crate) runtime: Handle,
     pub(crate) settings: Arc<Settings>,
+    /// The UDP sockets of listening sockets.
+    sockets: SharedSockets,
     process: u32,
 }
 
@@ -57,6 +59,7 @@ pub(crate) fn engine() -> Errno<Engine> {
     let new = Engine {
         runtime: runtime.handle().clone(),
         settings: Arc::new(Settings::current()),
+        sockets: SharedSockets::default(),
         process: std::process::id(),
     };
     // The program's signals are handled on its own threads: the new thread inherits this mask.
@@ -162,6 +165,7 @@ impl Engine {
             encryption: settings.encrypt.then(Encryption::default),
             auth_keys: auth_keys.clone(),
             follow_addresses: options.auto_asconf,
+            shared: (!settings.encrypt).then(|| self.sockets.clone()),
             ..EndpointOptions::default()
         };
         private::inside(|| Endpoint::bind(options)).map_err(|error| match error {

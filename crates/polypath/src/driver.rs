@@ -346,11 +346,10 @@ fn socket_for(
 ) -> Option<&mut Socket> {
     let speaks = |socket: &Socket| socket.local().is_ipv4() == destination.is_ipv4();
     let own = |socket: &Socket| socket.local().ip() == source;
-    let any = |socket: &Socket| socket.local().ip().is_unspecified();
     let index = sockets
         .iter()
         .position(|socket| own(socket) && speaks(socket))
-        .or_else(|| sockets.iter().position(|socket| any(socket) && speaks(socket)))
+        .or_else(|| sockets.iter().position(|socket| socket.sends_from_any() && speaks(socket)))
         .or_else(|| sockets.iter().position(|socket| source.is_unspecified() && speaks(socket)))?;
     sockets.get_mut(index)
 }

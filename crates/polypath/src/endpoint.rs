@@ -15,7 +15,7 @@ use crate::observer::Observer;
 use crate::options::{ConnectOptions, Encapsulation, EndpointOptions};
 use crate::secure::Secure;
 use crate::shared::{Entry, HandleState, Leaving, Shared};
-use crate::socket::{self, SocketStats};
+use crate::socket::{self, Owner, Place, SocketStats};
 
 /// Handshakes of DTLS that may begin without a cookie at a time.
 const UNPROVEN: usize = 32;
@@ -73,8 +73,14 @@ impl Endpoint {
             None => None,
         };
         let fingerprint = layer.as_ref().map(Layer::fingerprint);
-        let mut opener =
-            Opener { encapsulation: options.encapsulation, port, buffer, network: options.network };
+        let place = match (options.network, options.shared) {
+            (Some(network), _) => Place::Network(network),
+            (None, Some(_)) if layer.is_some() => return Err(BindError::SharedNotEncrypted),
+            (None, Some(shared)) => Place::Shared(shared),
+            (None, None) => Place::System,
+        };
+        let encapsulation = options.encapsulation;
+        let mut opener = Opener { encapsulation, port, buffer, place, owner: None };
         let sockets = opener.open_all(&addresses)?;
         let bound: Vec<SocketAddr> = sockets.iter().map(socket::Socket::local).collect();
         // A peer finds associations by addresses and SCTP ports (RFC 9260 1.3), without the UDP
@@ -110,8 +116,11 @@ impl Endpoint {
             opener.encapsulation = Encapsulation::Udp { port: bound[0].port() };
         }
         let shared = Arc::new(Shared::new(proto::Endpoint::new(config, seed), bound, origin));
+        let owner = owner(&shared);
+        sockets.iter().for_each(|socket| socket.set_owner(owner.clone()));
+        opener.owner = Some(owner);
         let secure = layer.map(Secure::new);
-        let follow = options.follow_addresses && opener.network.is_none();
+        let follow = options.follow_addresses && !matches!(opener.place, Place::Network(_));
         let driver = Driver::new(shared.clone(), sockets, opener.clone(), follow, secure);
         // The driver bounds its own work per wake-up.
         runtime.spawn(tokio::task::unconstrained(driver));
@@ -344,6 +353,16 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.with(|state| state.close(&self.shared));
     }
+}
+
+/// Whether a datagram belongs to an association of this endpoint.
+fn owner(shared: &Arc<Shared>) -> Owner {
+    let shared = Arc::downgrade(shared);
+    Arc::new(move |four_tuple, datagram| {
+        let Some(shared) = shared.upgrade() else { return false };
+        let owner = shared.lock().proto.owner(four_tuple, datagram);
+        owner.is_some()
+    })
 }
 
 fn random<const N: usize>() -> Result<[u8; N], BindError> {

@@ -1,17 +1,16 @@
 //! The endpoint's sockets. Some are opened and closed as the host's addresses change.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
 use polypath_proto::Time;
 
 use crate::error::BindError;
-use crate::network::Network;
 use crate::options::Encapsulation;
 use crate::shared::State;
-use crate::socket::{self, Socket};
+use crate::socket::{self, Owner, Place, Socket};
 use crate::watch::{self, Watch};
 
 /// Time that a socket stays open after the last peer has stopped sending to its address, to receive
@@ -20,24 +19,35 @@ use crate::watch::{self, Watch};
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Options shared by all sockets of an endpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Opener {
     /// Contains the UDP port that was bound.
     pub(crate) encapsulation: Encapsulation,
     pub(crate) port: u16,
     pub(crate) buffer: usize,
-    /// The network of the sockets, if it is not the operating system's.
-    pub(crate) network: Option<Arc<dyn Network>>,
+    pub(crate) place: Place,
+    /// Finds the endpoint's datagrams among those of a shared socket; `None` before the endpoint
+    /// exists.
+    pub(crate) owner: Option<Owner>,
+}
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opener").field("place", &self.place).finish_non_exhaustive()
+    }
 }
 
 impl Opener {
     pub(crate) fn open(&self, address: IpAddr) -> Result<Socket, BindError> {
-        self.open_all(&[address])?.pop().ok_or(BindError::NoAddress)
+        let socket = self.open_all(&[address])?.pop().ok_or(BindError::NoAddress)?;
+        if let Some(owner) = &self.owner {
+            socket.set_owner(owner.clone());
+        }
+        Ok(socket)
     }
 
     pub(crate) fn open_all(&self, addresses: &[IpAddr]) -> Result<Vec<Socket>, BindError> {
-        let network = self.network.as_deref();
-        socket::bind(addresses, self.encapsulation, self.port, self.buffer, network)
+        socket::bind(addresses, self.encapsulation, self.port, self.buffer, &self.place)
     }
 }
 

@@ -9,6 +9,7 @@ use polypath_proto::{AuthKeys, Config, Preference, Remote, RouteTable, Seed};
 
 use crate::network::Network;
 use crate::routes::SystemRoutes;
+use crate::socket::SharedSockets;
 
 /// Encapsulation of SCTP packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +128,10 @@ pub struct EndpointOptions {
     /// UDP only, and their addresses are not followed; they come with [`routes`](Self::routes) of
     /// their own.
     pub network: Option<Arc<dyn Network>>,
+    /// UDP sockets to use together with other endpoints of this process, which have other SCTP
+    /// ports or other addresses; not with encryption. With raw IP and with UDP port 0, it has no
+    /// effect. Default: `None`, the UDP port belongs to this endpoint.
+    pub shared: Option<SharedSockets>,
     /// Source of verification tags, initial TSNs and cookie secrets. Default: `None`, the operating
     /// system's randomness. Set it only in tests.
     pub seed: Option<Seed>,
@@ -149,6 +154,7 @@ impl Default for EndpointOptions {
             preferences: Vec::new(),
             follow_addresses: false,
             network: None,
+            shared: None,
             seed: None,
         }
     }
