@@ -8,6 +8,7 @@ import pytest
 
 from programs.table import tell
 from support import program, statements
+from support.namespaces import Namespace
 from support.preload import bound, cut, run
 from support.program import ROOT, make_file, sha256
 from support.statements import compiled
@@ -171,13 +172,14 @@ def test_a_program_for_the_kernel_interoperates_with_usrsctp(hosts, processes, t
 
 
 @pytest.mark.needs("netinet/sctp.h")
-def test_the_socket_api_behaves_as_its_rfc_says(hosts, processes, tmp_path):
+def test_the_socket_api_behaves_as_its_rfc_says(processes, tmp_path):
     """Each line of the programs is a statement of RFC 6458 or of Linux's man pages; docs/run.md lists them.
     tests/interop/test_api.py compares them with Linux."""
     checked: set[str] = set()
     total = 0
     for name in statements.PROGRAMS:
-        ended = processes.start(*run("--doctor"), compiled(tmp_path, name), inside=hosts.a.inside).wait()
+        with Namespace() as alone:
+            ended = processes.start(*run("--doctor"), compiled(tmp_path, name), inside=alone.inside).wait()
         results = statements.results(ended.out)
         failed = {statement for statement, result in results.items() if result == "failed"}
         known = {statement for statement, one in statements.differences(name).items() if one.polypath == "failed"}

@@ -11,7 +11,7 @@ use polypath_proto::{Ecn, FourTuple, Fragmentation, Quoted, Time, Transmit};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::{Instant, Sleep};
 
-use crate::locals::{Locals, Opener};
+use crate::locals::Locals;
 use crate::secure::{self, Secure};
 use crate::shared::{Shared, State};
 use crate::socket::{MAX_TRANSMIT, NetworkError, Outgoing, ReceiveBuffers, Socket};
@@ -48,16 +48,10 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        sockets: Vec<Socket>,
-        opener: Opener,
-        follow: bool,
-        secure: Option<Secure>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, locals: Locals, secure: Option<Secure>) -> Self {
         Self {
             shared,
-            locals: Locals::new(sockets, opener, follow),
+            locals,
             secure,
             answers: Vec::new(),
             receive: ReceiveBuffers::new(),
@@ -346,10 +340,11 @@ fn socket_for(
 ) -> Option<&mut Socket> {
     let speaks = |socket: &Socket| socket.local().is_ipv4() == destination.is_ipv4();
     let own = |socket: &Socket| socket.local().ip() == source;
+    let any = |socket: &Socket| socket.local().ip().is_unspecified();
     let index = sockets
         .iter()
         .position(|socket| own(socket) && speaks(socket))
-        .or_else(|| sockets.iter().position(|socket| socket.sends_from_any() && speaks(socket)))
+        .or_else(|| sockets.iter().position(|socket| any(socket) && speaks(socket)))
         .or_else(|| sockets.iter().position(|socket| source.is_unspecified() && speaks(socket)))?;
     sockets.get_mut(index)
 }

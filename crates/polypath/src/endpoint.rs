@@ -9,10 +9,11 @@ use tokio::time::Instant;
 
 use crate::association::Association;
 use crate::driver::Driver;
+use crate::encapsulation::Encapsulation;
 use crate::error::{BindError, ConnectError, SendError};
-use crate::locals::Opener;
+use crate::locals::{Announced, Locals, Opener};
 use crate::observer::Observer;
-use crate::options::{ConnectOptions, Encapsulation, EndpointOptions};
+use crate::options::{ConnectOptions, EndpointOptions};
 use crate::secure::Secure;
 use crate::shared::{Entry, HandleState, Leaving, Shared};
 use crate::socket::{self, Owner, Place, SocketStats};
@@ -35,6 +36,7 @@ struct Handle {
     runtime: tokio::runtime::Handle,
     port: u16,
     fingerprint: Option<Fingerprint>,
+    announced: Option<Announced>,
 }
 
 impl Endpoint {
@@ -94,8 +96,11 @@ impl Endpoint {
             Encapsulation::Udp { .. } => proto::Encapsulation::Udp { port: bound[0].port() },
             Encapsulation::RawIp => proto::Encapsulation::RawIp,
         };
+        let system = !matches!(opener.place, Place::Network(_));
+        let announced = Announced::new(&addresses).filter(|_| options.announce_all && system);
         let config = EndpointConfig {
             listen: options.listen,
+            announced: announced.map(Announced::read),
             max_associations: options.max_associations,
             association: options.config,
             routes: options.routes,
@@ -120,8 +125,10 @@ impl Endpoint {
         sockets.iter().for_each(|socket| socket.set_owner(owner.clone()));
         opener.owner = Some(owner);
         let secure = layer.map(Secure::new);
-        let follow = options.follow_addresses && !matches!(opener.place, Place::Network(_));
-        let driver = Driver::new(shared.clone(), sockets, opener.clone(), follow, secure);
+        let follow = options.follow_addresses && system;
+        let watched = announced.filter(|_| options.listen);
+        let locals = Locals::new(sockets, opener.clone(), follow, watched);
+        let driver = Driver::new(shared.clone(), locals, secure);
         // The driver bounds its own work per wake-up.
         runtime.spawn(tokio::task::unconstrained(driver));
         Ok(Self(Arc::new(Handle {
@@ -131,6 +138,7 @@ impl Endpoint {
             runtime,
             port,
             fingerprint,
+            announced,
         })))
     }
 
@@ -181,9 +189,13 @@ impl Endpoint {
             return Err(ConnectError::NotBound { local });
         }
         let now = shared.now();
+        let announced = self.0.announced.map(Announced::read);
         shared.with(|state| {
             if state.closing {
                 return Err(ConnectError::EndpointClosed);
+            }
+            if let Some(announced) = announced {
+                state.proto.set_announced(announced);
             }
             let id = match &options.config {
                 Some(config) => {

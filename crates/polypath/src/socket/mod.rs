@@ -27,9 +27,9 @@ use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+use crate::encapsulation::Encapsulation;
 use crate::error::BindError;
 use crate::network::Network;
-use crate::options::Encapsulation;
 use backlog::Backlog;
 pub(crate) use buffers::ReceiveBuffers;
 pub(crate) use shared::Owner;
@@ -213,18 +213,9 @@ impl Socket {
         self.local
     }
 
-    /// Whether the socket sends from any of the host's addresses.
-    pub(crate) fn sends_from_any(&self) -> bool {
-        match &self.kind {
-            Kind::Shared(member) => member.bound().ip().is_unspecified(),
-            _ => self.local.ip().is_unspecified(),
-        }
-    }
-
-    /// The source address to set for a datagram; `None` if the operating system knows it.
+    /// The source address to set for a datagram; `None` if the socket is bound to one address.
     fn source(&self, wanted: IpAddr) -> Option<IpAddr> {
-        let wanted = if wanted.is_unspecified() { self.local.ip() } else { wanted };
-        (self.sends_from_any() && !wanted.is_unspecified()).then_some(wanted)
+        (self.local.ip().is_unspecified() && !wanted.is_unspecified()).then_some(wanted)
     }
 
     /// Sets which of several endpoints that share a UDP socket gets a datagram.

@@ -1,10 +1,10 @@
 //! UDP sockets that several endpoints of a process share: the UDP port belongs to the host, and the
 //! SCTP ports multiplex above it (RFC 6951 5.1).
 //!
-//! An endpoint has a [`Member`] for each of its addresses. Whoever reads the UDP socket passes the
-//! packets of other endpoints on: tokio wakes only the task that has polled a socket last, so one
-//! task reads for all of them, and it wakes the others. A member whose address has no UDP socket of
-//! its own uses the one of the wildcard address.
+//! An endpoint has a [`Member`] for each of its addresses. The member that reads the UDP socket
+//! passes the packets of other endpoints on: tokio wakes only the task that has polled a socket
+//! last, so one task reads for all of them, and it wakes the others. Packets to an address with a
+//! UDP socket of its own may be for an endpoint of the wildcard address.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -59,8 +59,6 @@ struct Common {
 struct Entry {
     /// Address of the endpoint, and the UDP port.
     local: SocketAddr,
-    /// Address that the UDP socket is bound to.
-    bound: SocketAddr,
     inbox: VecDeque<Parcel>,
     /// Bytes in the inbox.
     queued: usize,
@@ -115,7 +113,6 @@ impl SharedSockets {
         table.next += 1;
         let entry = Entry {
             local,
-            bound: common.local,
             inbox: VecDeque::new(),
             queued: 0,
             errors: Vec::new(),
@@ -139,11 +136,6 @@ impl Table {
         if let Some(same) = others.iter().find(|socket| socket.local == local) {
             return Ok(same.clone());
         }
-        if let Some(any) = others.iter().find(|socket| socket.local.ip().is_unspecified()) {
-            // Fails if it is no address of this host.
-            std::net::UdpSocket::bind((local.ip(), 0))?;
-            return Ok(any.clone());
-        }
         let io = match open(local, Type::DGRAM, Protocol::UDP, buffer, false) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && !others.is_empty() => {
                 open_beside(&others, local, buffer)
@@ -161,8 +153,8 @@ impl Table {
     }
 }
 
-/// Opens the socket of the wildcard address while this process has some of single addresses with
-/// the same port. The kernel permits it if all of them have SO_REUSEADDR; they have it for this
+/// Opens a socket while this process has others with the same port: of single addresses and the
+/// wildcard address. The kernel permits it if all of them have SO_REUSEADDR; they have it for this
 /// moment only, so that a port that another process uses stays in use.
 fn open_beside(others: &[Arc<Common>], local: SocketAddr, buffer: usize) -> io::Result<UdpSocket> {
     let set = |on| others.iter().try_for_each(|one| SockRef::from(&*one.io).set_reuse_address(on));
@@ -177,11 +169,6 @@ impl Member {
     /// The socket as tokio's.
     pub(super) fn io(&self) -> &Arc<UdpSocket> {
         &self.common.io
-    }
-
-    /// Address that the UDP socket is bound to.
-    pub(super) fn bound(&self) -> SocketAddr {
-        self.common.local
     }
 
     pub(super) fn max_segments(&self) -> usize {
@@ -299,7 +286,7 @@ impl Member {
 
     /// The member that a datagram is for: the one with its SCTP port and address; of several, the
     /// one with its association, or else the one of the single address that is the newest. For a
-    /// packet that is for none, one with another SCTP port, which replies to it (RFC 9260 8.4).
+    /// packet that is for none, this one, which replies to it (RFC 9260 8.4).
     fn target(&self, four_tuple: &FourTuple, datagram: &[u8]) -> Option<Key> {
         let Some(port) = destination_port(datagram) else { return Some(self.key) };
         let mut candidates: Vec<(Key, bool, Option<Owner>)> = lock(&self.table.0)
@@ -321,12 +308,7 @@ impl Member {
         if let Some((key, ..)) = candidates.last() {
             return Some(*key);
         }
-        if self.key.0 != port {
-            return Some(self.key);
-        }
-        let table = lock(&self.table.0);
-        let other = |(key, entry): &(&Key, &Entry)| key.0 != port && entry.bound == self.bound();
-        table.members.iter().find(other).map(|(key, _)| *key)
+        (self.key.0 != port).then_some(self.key)
     }
 
     /// Sends with one system call. If the socket is full, the task is woken when there is room:
@@ -377,7 +359,7 @@ impl Member {
         }
         let concerns = |key: &Key, entry: &Entry| match port {
             Some(port) => key.0 == port,
-            None => entry.bound == self.common.local,
+            None => entry.local == self.common.local,
         };
         let mut concerned = false;
         let mut wakers: Vec<Waker> = Vec::new();

@@ -120,11 +120,17 @@ async fn a_single_address_and_the_wildcard_share_in_any_order() {
             reaches(to("127.0.0.2", 2, udp), &any).await,
             reaches(to("127.0.0.1", 2, udp), &any).await,
         ];
+        let error = soon(a_client().connect(to("127.0.0.2", 3, udp))).await.unwrap_err();
+        assert!(matches!(error, ConnectError::Closed(CloseReason::PeerAbort { .. })), "{error:?}");
         // The single address's port on another address.
         let error = soon(a_client().connect(to("127.0.0.1", 1, udp))).await.unwrap_err();
         assert!(matches!(error, ConnectError::Closed(CloseReason::PeerAbort { .. })), "{error:?}");
         drop(open.drain(1..));
         soon(any.close()).await;
+        // No UDP socket is left there.
+        let error = soon(a_client().connect(to("127.0.0.1", 1, udp))).await.unwrap_err();
+        let refused = matches!(error, ConnectError::Closed(CloseReason::Unreachable { .. }));
+        assert!(refused, "{error:?}");
         let [near, far] = &open[0];
         echoes(near, far).await;
         reaches(to("127.0.0.2", 1, udp), &single).await;
