@@ -62,6 +62,7 @@ needs() {
         echo "erlang-base|has erl|tests of polypath run with Erlang"
         echo "openjdk-17-jdk-headless|has javac|tests of polypath run with Java"
         echo "freediameterd|has freeDiameterd|tests of polypath run with freeDiameter"
+        echo "freediameter-extensions|has_freediameter_extensions|tests of polypath run with freeDiameter"
         echo "kamailio|has kamailio|tests of polypath run with kamailio"
         echo "kamailio-sctp-modules|has_kamailio_sctp|tests of polypath run with kamailio"
         echo "osmo-stp|has osmo-stp|tests of polypath run with osmo-stp"
@@ -83,6 +84,7 @@ needs() {
 }
 has_header() { has cc && echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
 has_cxx() { echo "#include <string>" | c++ -fsyntax-only -x c++ - 2>/dev/null; }
+has_freediameter_extensions() { [ -e /usr/lib/freeDiameter/dbg_msg_dumps.fdx ]; }
 has_kamailio_sctp() { ls /usr/lib/*/kamailio/modules/sctp.so >/dev/null 2>&1; }
 has_venv() { [ -x .venv/bin/python ] || python3 -c 'import ensurepip, venv' >/dev/null 2>&1; }
 
