@@ -40,8 +40,8 @@ pub(crate) fn parse_packed(mut bytes: &[u8]) -> Errno<Vec<SocketAddr>> {
     if found.is_empty() { Err(libc::EINVAL) } else { Ok(found) }
 }
 
-/// The C structure of an address on a socket of this family. IPv4 addresses are mapped on IPv6
-/// sockets (RFC 6458 8.1.15).
+/// The C structure of an address. IPv4 addresses have this family, and are mapped in AF_INET6 (RFC
+/// 6458 8.1.15).
 pub(crate) fn format(address: SocketAddr, family: c_int) -> Vec<u8> {
     let port = address.port().to_be_bytes();
     match address.ip() {

@@ -231,7 +231,7 @@ functions! {
         }
         done(address::read(to, length).and_then(|to| calls::bind(sock, to)))
     };
-    listen(fd: c_int, backlog: c_int) -> c_int, sock => done(calls::listen(sock, backlog));
+    listen(fd: c_int, backlog: c_int) -> c_int, sock => done(calls::listen(fd, sock, backlog));
     accept(fd: c_int, from: *mut sockaddr, length: *mut socklen_t) -> c_int, sock => {
         accepted(fd, sock, from, length, 0)
     };

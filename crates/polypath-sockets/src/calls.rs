@@ -18,8 +18,8 @@ use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::link::{Link, Phase, lock};
 use crate::open::set_port;
 use crate::open::{
-    LISTENER_CLOSED, ephemeral_port, fits_family, is_unicast, local, opened, peers_of, publish,
-    send_timeout,
+    LISTENER_CLOSED, ephemeral_port, fits_family, is_unicast, local, may_listen, opened, peers_of,
+    publish, send_timeout,
 };
 use crate::socket::{self, Names, Sock, is_nonblocking};
 use crate::{address, interfaces, many, private, real};
@@ -156,7 +156,7 @@ fn endpoint(sock: &Sock, listens: bool) -> Errno<Endpoint> {
     Ok(endpoint)
 }
 
-pub(crate) fn listen(sock: &Sock, backlog: c_int) -> Errno<()> {
+pub(crate) fn listen(fd: c_int, sock: &Sock, backlog: c_int) -> Errno<()> {
     if let Some(many) = &sock.many {
         return many::listen(sock, many, backlog);
     }
@@ -175,9 +175,12 @@ pub(crate) fn listen(sock: &Sock, backlog: c_int) -> Errno<()> {
         }
         _ => return Err(libc::EINVAL),
     }
+    may_listen(sock)?;
     let endpoint = endpoint(sock, true)?;
     let end = lock(&sock.engine_end).clone().ok_or(libc::EINVAL)?;
     engine()?.listen(sock.link.clone(), end, endpoint)?;
+    // As in Linux, a listening socket is never writable.
+    fill(fd);
     sock.link.set_phase(Phase::Listening);
     Ok(())
 }
@@ -358,7 +361,7 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
     });
     let accepted = Sock::of_association(sock, link, process);
     let new = publish(program, accepted, flags)?;
-    Ok((new, peer.map(|peer| address::format(peer, sock.family)).unwrap_or_default()))
+    Ok((new, peer.map(|peer| address::format(peer, sock.link.name_family())).unwrap_or_default()))
 }
 
 /// shutdown(2). SCTP has no half-closed state: SHUT_WR begins the graceful shutdown (RFC 6458
@@ -447,7 +450,7 @@ pub(crate) fn local_name(sock: &Sock) -> Vec<u8> {
         ip if ip.is_unspecified() && sock.family == libc::AF_INET6 => {
             address::format((Ipv6Addr::UNSPECIFIED, port).into(), sock.family)
         }
-        _ => address::format(first, sock.family),
+        _ => address::format(first, sock.link.name_family()),
     }
 }
 
@@ -473,16 +476,26 @@ pub(crate) fn locals(sock: &Sock, id: i32) -> Vec<SocketAddr> {
     addresses
 }
 
-/// The local addresses as `sctp_getladdrs` lists them: all of the host for the wildcard address.
+/// The local addresses as `sctp_getladdrs` lists them: those of the association with this id, or
+/// without one those of the socket, which are all of the host for the wildcard address.
 pub(crate) fn listed(sock: &Sock, id: i32) -> Errno<Vec<SocketAddr>> {
-    let found = locals(sock, id);
-    match found[..] {
-        [one] if one.ip().is_unspecified() => {
-            let all = interfaces::addresses(sock.family)?.into_iter();
-            Ok(all.map(|ip| SocketAddr::new(ip, one.port())).collect())
+    let link = sock.member(id).ok().filter(|_| id != 0 && sock.is_local());
+    let association = link.and_then(|link| link.association());
+    let (addresses, port, bound) = {
+        let names = lock(&sock.names);
+        (names.addresses.clone(), names.port, names.bound)
+    };
+    let found = match association {
+        Some(association) => association.local_addresses(),
+        None if addresses.is_empty() && bound => {
+            let only_v6 = lock(&sock.options).only_v6;
+            let fits = |ip: &IpAddr| !(only_v6 && ip.is_ipv4());
+            interfaces::addresses(sock.family)?.into_iter().filter(fits).collect()
         }
-        _ => Ok(found),
-    }
+        None => addresses,
+    };
+    let found = found.into_iter().filter(|ip| !ip.is_unspecified());
+    Ok(found.map(|ip| SocketAddr::new(ip, port)).collect())
 }
 
 /// The peer's addresses: `sctp_getpaddrs`.
@@ -503,7 +516,9 @@ pub(crate) fn peers(sock: &Sock, id: i32) -> Errno<Vec<SocketAddr>> {
 pub(crate) fn peer_name(sock: &Sock) -> Errno<Vec<u8>> {
     let peer = *lock(&sock.link.peer);
     match (sock.link.phase(), peer) {
-        (Phase::Connected | Phase::Closed, Some(peer)) => Ok(address::format(peer, sock.family)),
+        (Phase::Connected | Phase::Closed, Some(peer)) => {
+            Ok(address::format(peer, sock.link.name_family()))
+        }
         _ => Err(libc::ENOTCONN),
     }
 }

@@ -51,8 +51,14 @@ pub(crate) unsafe fn send(fd: c_int, sock: &Sock, message: &msghdr, flags: c_int
                 send_on(on, &link, request.header(&link), parts, flags)?;
             }
         } else {
-            let link = many::destination(sock, many, &peers, &request)?;
-            send_on(on, &link, request.header(&link), parts, flags)?;
+            let (link, header) = if sock.is_local() {
+                let link = many::destination(sock, many, &peers, &request)?;
+                let header = request.header(&link);
+                (link, header)
+            } else {
+                (sock.link.clone(), many::forwarded(sock, many, &peers, &request)?)
+            };
+            send_on(on, &link, header, parts, flags)?;
         }
         // Linux reports none of the bytes that explain an ABORT.
         return Ok(if ends { 0 } else { size });
@@ -326,7 +332,7 @@ unsafe fn describe(sock: &Sock, message: &mut msghdr, header: &Header, end: bool
     unsafe {
         match peer {
             Some(peer) if !message.msg_name.is_null() => {
-                let bytes = address::format(peer, sock.family);
+                let bytes = address::format(peer, sock.link.name_family());
                 let name = message.msg_name.cast();
                 address::write(&bytes, name, &raw mut message.msg_namelen);
             }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use polypath::{
     Association, AuthKeys, BindError, CloseReason, ConnectError, ConnectOptions, Encryption,
     Endpoint, EndpointOptions, Event, Events, Message, PathId, Ppid, Received, Reliability,
-    StreamId,
+    SharedSockets, StreamId,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -34,6 +34,8 @@ use crate::values::Options;
 pub(crate) struct Engine {
     pub(crate) runtime: Handle,
     pub(crate) settings: Arc<Settings>,
+    /// The UDP sockets of listening sockets.
+    sockets: SharedSockets,
     process: u32,
 }
 
@@ -57,6 +59,7 @@ pub(crate) fn engine() -> Errno<Engine> {
     let new = Engine {
         runtime: runtime.handle().clone(),
         settings: Arc::new(Settings::current()),
+        sockets: SharedSockets::default(),
         process: std::process::id(),
     };
     // The program's signals are handled on its own threads: the new thread inherits this mask.
@@ -162,6 +165,8 @@ impl Engine {
             encryption: settings.encrypt.then(Encryption::default),
             auth_keys: auth_keys.clone(),
             follow_addresses: options.auto_asconf,
+            announce_all: true,
+            shared: (!settings.encrypt).then(|| self.sockets.clone()),
             ..EndpointOptions::default()
         };
         private::inside(|| Endpoint::bind(options)).map_err(|error| match error {
@@ -187,28 +192,29 @@ impl Engine {
         let udp = |peer: &SocketAddr| SocketAddr::new(peer.ip(), self.settings.peer_port);
         let options = ConnectOptions::new(port, peers.iter().map(udp));
         let _runtime = self.runtime.enter();
-        let fd = Arc::new(register(end)?);
+        let waiting = register(end.clone())?;
         let counted = Counted::new();
         self.runtime.spawn(async move {
             let connected = tokio::select! {
                 connected = endpoint.connect(options) => connected,
                 // The program has closed the socket.
-                () = fillers_only(&fd) => return,
+                () = fillers_only(&waiting) => return,
             };
-            match connected {
-                Ok(association) => {
+            // A new one reports the fillers again. After a failure there is none: the program may
+            // connect again once it sees the failure.
+            drop(waiting);
+            let connected = connected.map_err(|error| refusal(&error));
+            match connected.and_then(|association| Ok((association, register(end.clone())?))) {
+                Ok((association, fd)) => {
                     link.set_association(Some(association.clone()));
                     link.set_phase(Phase::Connected);
-                    run(link, fd, association).await;
+                    run(link, Arc::new(fd), association).await;
                 }
                 Err(error) => {
-                    // The program may connect again once it sees the failure: the runtime must not
-                    // wait for the descriptor any more.
-                    let end = fd.get_ref().clone();
-                    drop(fd);
-                    link.fail(refusal(&error));
+                    link.fail(error);
                     *lock(&link.peer) = None;
                     link.set_phase(if close_on_failure { Phase::Closed } else { Phase::Idle });
+                    let end = Descriptor::new(end);
                     // Writable before its end is seen.
                     end.drain();
                     if close_on_failure {

@@ -30,12 +30,16 @@ impl Engine {
         many: Arc<Many>,
         end: Arc<End>,
         endpoint: Endpoint,
+        options: Options,
     ) -> Errno<()> {
         let route = self.route(end, socket.unread())?;
         *lock(&many.route) = Some(route.clone());
+        let engine = self.clone();
         self.runtime.spawn(async move {
-            let accepting = tokio::spawn(accept_all(socket.clone(), many.clone(), endpoint));
-            dispatch(&socket, &many, &route).await;
+            let accepting = accept_all(socket.clone(), many.clone(), endpoint.clone());
+            let accepting = tokio::spawn(accepting);
+            let open = |peer| engine.open(&socket, &many, &endpoint, &[peer], &options).ok();
+            dispatch(&socket, &many, &route, open).await;
             accepting.abort();
             let abort = socket.abort.load(Ordering::Acquire);
             for link in many.all() {
@@ -123,8 +127,14 @@ async fn accept_all(socket: Arc<Link>, many: Arc<Many>, endpoint: Endpoint) {
     }
 }
 
-/// Distributes what the program sends until it closes the socket.
-async fn dispatch(socket: &Link, many: &Many, route: &Route) {
+/// Distributes what the program sends until it closes the socket. A child of fork addresses what it
+/// sends to a peer: `open` opens an association with one that has none.
+async fn dispatch(
+    socket: &Link,
+    many: &Many,
+    route: &Route,
+    open: impl Fn(SocketAddr) -> Option<Arc<Link>>,
+) {
     let fd = &route.fd;
     let room = Arc::new(Semaphore::new(abi::BUFFER as usize));
     let mut buffer = vec![0; HEADER + abi::BUFFER as usize];
@@ -141,7 +151,11 @@ async fn dispatch(socket: &Link, many: &Many, route: &Route) {
         };
         let Some(header) = Header::read(&buffer[..size]) else { continue };
         // The association may have ended meanwhile.
-        let Some(link) = many.get(header.association) else { continue };
+        let found = match header.peer {
+            Some(peer) => many.find(peer).or_else(|| open(peer)),
+            None => many.get(header.association),
+        };
+        let Some(link) = found else { continue };
         let payload = Bytes::copy_from_slice(&buffer[HEADER..size]);
         let share = room.clone().acquire_many_owned(payload.len() as u32);
         let share = tokio::select! {

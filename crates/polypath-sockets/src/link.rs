@@ -52,6 +52,8 @@ pub(crate) struct Link {
     pub(crate) left: Notify,
     /// AF_INET or AF_INET6.
     pub(crate) family: c_int,
+    /// SCTP_I_WANT_MAPPED_V4_ADDR.
+    mapped: AtomicBool,
     /// As in [`Route`].
     unread: Mutex<Arc<AtomicI64>>,
     route: Mutex<Option<Route>>,
@@ -97,6 +99,7 @@ impl Link {
             unread_end: AtomicBool::new(false),
             left: Notify::new(),
             family,
+            mapped: AtomicBool::new(true),
             unread: Mutex::default(),
             route: Mutex::new(None),
             rerouted: Notify::new(),
@@ -122,11 +125,21 @@ impl Link {
             phase: AtomicU8::new(self.phase.load(Ordering::Acquire)),
             events: copy(&self.events),
             streams: copy(&self.streams),
+            mapped: AtomicBool::new(self.mapped.load(Ordering::Acquire)),
             defaults: Mutex::new(self.defaults.try_lock().map(|kept| *kept).unwrap_or_default()),
             id: self.id,
             peer: Mutex::new(self.peer.try_lock().map_or(None, |peer| *peer)),
             ..Self::new(0, self.family)
         }
+    }
+
+    pub(crate) fn set_mapped(&self, mapped: bool) {
+        self.mapped.store(mapped, Ordering::Release);
+    }
+
+    /// The family in which the program gets IPv4 addresses: mapped ones of AF_INET6, or AF_INET.
+    pub(crate) fn name_family(&self) -> c_int {
+        if self.mapped.load(Ordering::Acquire) { self.family } else { libc::AF_INET }
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -161,6 +174,7 @@ impl Link {
     pub(crate) fn member(&self) -> Self {
         let link = Self::new(self.events.load(Ordering::Acquire), self.family);
         link.accepted.store(self.accepted.load(Ordering::Acquire), Ordering::Release);
+        link.set_mapped(self.mapped.load(Ordering::Acquire));
         *lock(&link.defaults) = *lock(&self.defaults);
         link
     }
@@ -325,6 +339,8 @@ pub(crate) struct Many {
     pub(crate) route: Mutex<Option<Route>>,
     /// SCTP_AUTOCLOSE in seconds; 0 for never.
     pub(crate) autoclose: AtomicU32,
+    /// In a child of fork: the parent's engine serves the socket, and sends what the child writes.
+    pub(crate) is_served: bool,
 }
 
 impl Many {
@@ -361,6 +377,7 @@ impl Many {
         let links = self.links.try_lock().map(|links| {
             links.iter().map(|(id, link)| (*id, Arc::new(link.for_child()))).collect()
         });
-        Self { links: Mutex::new(links.unwrap_or_default()), ..Self::default() }
+        let is_served = self.route.try_lock().is_ok_and(|route| route.is_some());
+        Self { links: Mutex::new(links.unwrap_or_default()), is_served, ..Self::default() }
     }
 }

@@ -13,7 +13,7 @@ use crate::engine::engine;
 use crate::errno::Errno;
 use crate::frame::{HEADER, Header, PAYLOAD};
 use crate::link::{Link, Many, Phase, lock};
-use crate::open::{local, opened, peers_of, publish, send_timeout, set_port};
+use crate::open::{local, may_listen, opened, peers_of, publish, send_timeout, set_port};
 use crate::request::Request;
 use crate::socket::{Names, Sock};
 use crate::values::Options;
@@ -40,7 +40,7 @@ fn endpoint(sock: &Sock, many: &Arc<Many>, listens: bool) -> Errno<Endpoint> {
     *port = opened.port();
     *bound = true;
     let end = lock(&sock.engine_end).clone().ok_or(libc::EINVAL)?;
-    engine()?.serve(sock.link.clone(), many.clone(), end, opened.clone())?;
+    engine()?.serve(sock.link.clone(), many.clone(), end, opened.clone(), options)?;
     names.endpoint = Some(opened.clone());
     Ok(opened)
 }
@@ -51,6 +51,9 @@ pub(crate) fn listen(sock: &Sock, many: &Arc<Many>, backlog: c_int) -> Errno<()>
     let listens = backlog != 0;
     if !listens && sock.link.phase() != Phase::Listening {
         return Err(libc::EINVAL);
+    }
+    if listens && sock.link.phase() != Phase::Listening {
+        may_listen(sock)?;
     }
     endpoint(sock, many, listens)?.set_listening(listens);
     sock.link.set_phase(if listens { Phase::Listening } else { Phase::Idle });
@@ -130,6 +133,26 @@ pub(crate) fn destination(
         return Err(libc::EINVAL);
     }
     open(sock, many, peers, &options)
+}
+
+/// The header of a message that a child of fork sends: the engine of the parent finds the
+/// association, or opens it. There is no error if it has ended.
+pub(crate) fn forwarded(
+    sock: &Sock,
+    many: &Many,
+    peers: &[SocketAddr],
+    request: &Request,
+) -> Errno<Header> {
+    if !many.is_served {
+        local(sock)?;
+    }
+    let association = request.asked.association;
+    let peer = peers.first().copied();
+    if peer.is_none() && association == 0 {
+        return Err(libc::EPIPE);
+    }
+    let peer = peer.map(|peer| peers_of(sock, &[peer])).transpose()?.map(|peers| peers[0]);
+    Ok(Header { association, peer, ..request.header(&sock.link) })
 }
 
 /// `sctp_peeloff`: moves an association to a socket of its own.

@@ -177,7 +177,7 @@ async fn path_change(link: &Link, association: &Association, path: polypath::Pat
     let Some(found) = paths.iter().find(|found| found.view.id == path) else { return };
     let peer = SocketAddr::new(found.view.remote, association.peer_port());
     let mut writer = begin(abi::PEER_ADDR_CHANGE, 0, 148);
-    writer.raw(&address::storage(peer, link.family)).u32(state).u32(0).i32(link.id);
+    writer.raw(&address::storage(peer, link.name_family())).u32(state).u32(0).i32(link.id);
     send(link, abi::PEER_ADDR_CHANGE, &mut writer).await;
 }
 

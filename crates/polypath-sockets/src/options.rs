@@ -225,8 +225,11 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         abi::INITMSG => options.change_init([0, 2, 4, 6].map(|offset| reader.u16(offset))),
         abi::NODELAY => options.nodelay = on,
         abi::RECVRCVINFO => options.recvrcvinfo = on,
-        // Off has no effect on an IPv4 socket.
-        abi::I_WANT_MAPPED_V4_ADDR if on || sock.family == libc::AF_INET => options.mapped = on,
+        abi::I_WANT_MAPPED_V4_ADDR => {
+            options.mapped = on;
+            let members = sock.many.as_ref().map(|many| many.all()).unwrap_or_default();
+            members.iter().chain([&sock.link]).for_each(|link| link.set_mapped(on));
+        }
         abi::DISABLE_FRAGMENTS => options.no_fragments = on,
         abi::FRAGMENT_INTERLEAVE => options.interleave = on.into(),
         abi::AUTO_ASCONF => options.auto_asconf = on,

@@ -30,7 +30,7 @@ pub(crate) fn get(sock: &Sock, name: i32, request: &[u8]) -> Errno<Vec<u8>> {
             let association = sock.association(id)?;
             let primary = primary(&association)?;
             let peer = SocketAddr::new(primary.view.remote, association.peer_port());
-            Ok(writer.i32(id).raw(&address::storage(peer, sock.family)).done())
+            Ok(writer.i32(id).raw(&address::storage(peer, sock.link.name_family())).done())
         }
         abi::GET_PEER_ADDRS | abi::GET_LOCAL_ADDRS => {
             let found = match name {
@@ -38,7 +38,8 @@ pub(crate) fn get(sock: &Sock, name: i32, request: &[u8]) -> Errno<Vec<u8>> {
                 _ => calls::listed(sock, id)?,
             };
             let mut addresses = Vec::new();
-            found.iter().for_each(|one| addresses.extend(address::format(*one, sock.family)));
+            let family = sock.link.name_family();
+            found.iter().for_each(|one| addresses.extend(address::format(*one, family)));
             let fits = request.len() >= 8 + addresses.len();
             // The program passes the number of addresses for this association.
             let count = found.len() as u32;
@@ -61,7 +62,7 @@ fn paddrinfo(sock: &Sock, id: i32, path: &Path, port: u16) -> Vec<u8> {
     };
     let peer = SocketAddr::new(view.remote, port);
     let mut writer = Writer::default();
-    writer.i32(id).raw(&address::storage(peer, sock.family)).u32(state);
+    writer.i32(id).raw(&address::storage(peer, sock.link.name_family())).u32(state);
     writer.u32(view.window.cwnd).u32(view.srtt.map_or(0, ms)).u32(ms(view.rto));
     writer.u32(path.mtu.mtu).done()
 }
@@ -95,9 +96,10 @@ fn stats(sock: &Sock, id: i32) -> Errno<Vec<u8>> {
     let peer = slowest.map(|path| SocketAddr::new(path.view.remote, association.peer_port()));
     let mut writer = Writer::default();
     writer.i32(id).u32(0);
-    writer.raw(
-        &peer.map_or_else(|| vec![0; address::STORAGE], |peer| address::storage(peer, sock.family)),
-    );
+    writer.raw(&peer.map_or_else(
+        || vec![0; address::STORAGE],
+        |peer| address::storage(peer, sock.link.name_family()),
+    ));
     let values: [u64; 15] = [
         slowest.map_or(0, |path| ms(path.view.rto).into()),
         stats.sacks_received,
