@@ -31,7 +31,7 @@ main(["client", Port, Remote, Count | Addresses]) ->
 open(Port, Addresses) ->
     Bound = [{ip, element(2, {ok, _} = inet:parse_address(Address))} || Address <- Addresses],
     Streams = #sctp_initmsg{num_ostreams = ?STREAMS, max_instreams = ?STREAMS},
-    {ok, Socket} = gen_sctp:open(Port, [binary, {active, false}, {sctp_initmsg, Streams} | Bound]),
+    {ok, Socket} = gen_sctp:open(Port, [binary, {active, false}, {recbuf, 65536}, {sctp_initmsg, Streams} | Bound]),
     Socket.
 
 %% Until the first association ends.
