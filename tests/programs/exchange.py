@@ -1,4 +1,4 @@
-"""Echo programs between two hosts. Their server says "listening" and ends with its first association; their
+"""Echo programs between two hosts. Their server prints "listening" and ends with its first association; their
 client counts the messages whose answers it has compared."""
 
 import dataclasses
@@ -10,7 +10,7 @@ from support.program import wait_until
 
 PORT = 7000
 COUNT = 300
-# The path is cut when the client has exchanged so many.
+# The number after which the path is cut.
 CUT_AT = 50
 # Linux gives a path up in seconds instead of a minute.
 BRISK = "net.sctp.rto_initial=300 net.sctp.rto_min=200 net.sctp.rto_max=1000 net.sctp.path_max_retrans=1"
@@ -49,8 +49,7 @@ class Echo:
         for line, in_guest in zip(lines, (connects, not connects), strict=True):
             made.append(guest.start([str(word) for word in line], 9899) if in_guest else
                         processes.start(*run(), *line, inside=network.a.inside))
-            wanted = f"exchanged {CUT_AT}\n" if len(made) == 2 else "listening"
-            wait_until(lambda: wanted in made[-1].out, 60, lambda: f"{made[-1].out} {made[-1].err}")
+            reached(made[-1], f"exchanged {CUT_AT}\n" if len(made) == 2 else "listening")
         if is_cut:
             network.lose(1)
         theirs, ours = made if connects else reversed(made)
@@ -65,6 +64,11 @@ class Echo:
         assert f"exchanged {COUNT}\n" in client, client
         assert f"remote {' '.join(server)}\n" in client, client
         assert not is_cut or hosts.a.sent("va2") > 100_000
+
+
+def reached(process, words: str) -> None:
+    """Wait for these words of a program here or in the guest."""
+    wait_until(lambda: words in process.out, 60, lambda: f"{process.out} {process.err}")
 
 
 def addresses(hosts) -> tuple[list[str], list[str]]:
