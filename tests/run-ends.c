@@ -341,6 +341,12 @@ static void *reads_pipe(void *fd) {
     return NULL;
 }
 
+static void *ends_each(void *count) {
+    for (int i = 0; i < *(int *)count; i++)
+        close(accept(listener, NULL, NULL));
+    return NULL;
+}
+
 static void threads(void) {
     int peer, client = connected(&peer);
     pthread_t thread;
@@ -361,6 +367,17 @@ static void threads(void) {
           send(peer, "yes", 3, 0) == 3 && recv(client, buffer, sizeof buffer, 0) == 3);
     close(client);
     close(peer);
+
+    int count = 300, refused = 0;
+    pthread_t server;
+    pthread_create(&server, NULL, ends_each, &count);
+    for (int i = 0; i < count; i++) {
+        client = connects();
+        refused += client < 0;
+        close(client);
+    }
+    pthread_join(server, NULL);
+    check("connect: succeeds also if the peer shuts down at once", refused == 0);
 }
 
 /* As daemons do; the descriptors that this library needs are not among those that the program knows. */

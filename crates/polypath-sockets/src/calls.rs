@@ -262,10 +262,12 @@ pub(crate) fn wait_connected(fd: c_int, sock: &Sock) -> Errno<()> {
                 unsafe { libc::poll(&raw mut poll, 1, 1000) };
                 return Ok(());
             }
-            _ => {
-                let error = sock.link.take_error();
-                return Err(if error == 0 { libc::ECONNREFUSED } else { error });
-            }
+            phase => match sock.link.take_error() {
+                // Established, and shut down by the peer meanwhile.
+                0 if phase == Phase::Closed => return Ok(()),
+                0 => return Err(libc::ECONNREFUSED),
+                error => return Err(error),
+            },
         }
         let mut slice = Duration::from_millis(200);
         if let Some(limit) = limit {

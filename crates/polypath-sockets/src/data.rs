@@ -189,6 +189,8 @@ pub(crate) unsafe fn receive(
     match sock.link.phase() {
         Phase::Connected | Phase::Closed => {}
         _ if sock.many.is_some() => {}
+        // Over the loopback interface Linux has connected before connect returns.
+        Phase::Connecting if is_nonblocking(fd, flags) => return Err(libc::EAGAIN),
         _ => {
             let error = sock.link.take_error();
             return Err(if error == 0 { libc::ENOTCONN } else { error });

@@ -91,11 +91,14 @@ pub(crate) fn connect(
     }
     let options = *lock(&sock.options);
     let link = open(sock, many, peers, &options)?;
+    // Even if the peer has answered already.
+    if background {
+        return Ok((link.id, Err(libc::EINPROGRESS)));
+    }
     let limit = send_timeout(fd);
     let start = Instant::now();
     let result = loop {
         match link.phase() {
-            Phase::Connecting if background => break Err(libc::EINPROGRESS),
             Phase::Connecting if limit.is_some_and(|limit| start.elapsed() >= limit) => {
                 break Err(libc::EINPROGRESS);
             }

@@ -22,9 +22,9 @@ pub(crate) fn get(sock: &Sock, name: i32, request: &[u8]) -> Errno<Vec<u8>> {
     match name {
         abi::STATUS => status(sock, id),
         abi::GET_PEER_ADDR_INFO => {
-            let association = sock.association(id)?;
+            let (association, link) = (sock.association(id)?, sock.member(id)?);
             let path = path(&association, request.get(4..).unwrap_or_default())?;
-            Ok(paddrinfo(sock, id, &path, association.peer_port()))
+            Ok(paddrinfo(sock, link.id, &path, association.peer_port()))
         }
         abi::PRIMARY_ADDR => {
             let association = sock.association(id)?;
