@@ -82,7 +82,7 @@ fn status(sock: &Sock, id: i32) -> Errno<Vec<u8>> {
     let queued = lock(&sock.reading).is_some().into();
     let mut writer = Writer::default();
     writer.i32(link.id).i32(state).u32(association.peer_rwnd()).u16(unacknowledged).u16(queued);
-    writer.u16(incoming).u16(outgoing).u32(chunk.saturating_sub(16));
+    writer.u16(incoming).u16(outgoing).u32(link.largest_payload(chunk));
     Ok(writer.raw(&paddrinfo(sock, link.id, &primary, association.peer_port())).done())
 }
 
