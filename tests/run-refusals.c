@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -127,8 +128,24 @@ static void arguments(void) {
     close(server);
 }
 
+/* Ends an association after a while. */
+static void *later(void *fd) {
+    usleep(100000);
+    shutdown(*(int *)fd, SHUT_WR);
+    return NULL;
+}
+
 static void ends(void) {
     int server, client = connected(&server);
+    pthread_t thread;
+    pthread_create(&thread, NULL, later, &client);
+    errno = 0;
+    const char *got = receives(server);
+    found("recv: waits for the end, and leaves errno as it is", "%s, errno %d", got, errno);
+    pthread_join(thread, NULL);
+    close(client);
+    close(server);
+    client = connected(&server);
     send(server, "hello", 5, 0);
     wait_for(client, POLLIN);
     shutdown(client, SHUT_WR);

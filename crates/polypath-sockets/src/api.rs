@@ -38,7 +38,10 @@ fn call(work: impl FnOnce() -> Errno<isize>) -> isize {
     // SAFETY: as above.
     unsafe { pthread_setcancelstate(cancellation, std::ptr::null_mut()) };
     match result {
-        Err(errno::WAIT) => WAIT,
+        Err(errno::WAIT) => {
+            errno::set(before);
+            WAIT
+        }
         Ok(value) => {
             errno::set(before);
             value
@@ -72,10 +75,14 @@ fn on(fd: c_int, work: impl FnOnce(&Arc<Sock>) -> Errno<isize>) -> isize {
 /// pthread_cancel ends the thread in here: it unwinds through this frame and those of the hooks,
 /// which own nothing at this moment.
 fn wait_readable(fd: c_int) -> bool {
-    let mut byte = 0u8;
+    let (before, mut byte) = (errno::get(), 0u8);
     // SAFETY: the buffer has room for one byte.
     let seen = unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_PEEK) };
-    seen >= 0 || errno::get() == libc::ECONNRESET
+    let done = seen >= 0 || errno::get() == libc::ECONNRESET;
+    if done {
+        errno::set(before);
+    }
+    done
 }
 
 fn done(result: Errno<()>) -> Errno<isize> {
