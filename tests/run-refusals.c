@@ -329,6 +329,8 @@ static void parameters(void) {
     path.spp_flags = SPP_HB_ENABLE;
     path.spp_pathmtu = 511;
     found("SCTP_PEER_ADDR_PARAMS: a path MTU of 511 bytes", "%s", SET(SCTP_PEER_ADDR_PARAMS, path));
+    struct sctp_paddrinfo info = {0};
+    found("SCTP_GET_PEER_ADDR_INFO: without an address", "%s", GET(SCTP_GET_PEER_ADDR_INFO, info));
     struct sctp_assocparams limits = {.sasoc_asocmaxrxt = 4, .sasoc_cookie_life = 20000};
     found("SCTP_ASSOCINFO: set while up", "%s", SET(SCTP_ASSOCINFO, limits));
     limits = (struct sctp_assocparams){0};

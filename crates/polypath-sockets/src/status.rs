@@ -22,8 +22,12 @@ pub(crate) fn get(sock: &Sock, name: i32, request: &[u8]) -> Errno<Vec<u8>> {
     match name {
         abi::STATUS => status(sock, id),
         abi::GET_PEER_ADDR_INFO => {
-            let association = sock.association(id)?;
-            let path = path(&association, request.get(4..).unwrap_or_default())?;
+            let (association, peer) = (sock.association(id)?, request.get(4..).unwrap_or_default());
+            // No address does not mean the primary path here.
+            if address::parse(peer)?.ip().is_unspecified() {
+                return Err(libc::EINVAL);
+            }
+            let path = path(&association, peer)?;
             Ok(paddrinfo(sock, id, &path, association.peer_port()))
         }
         abi::PRIMARY_ADDR => {
