@@ -22,7 +22,7 @@ use crate::open::{
     publish, send_timeout,
 };
 use crate::socket::{self, Names, Sock, is_nonblocking};
-use crate::{address, interfaces, many, private, real};
+use crate::{address, interfaces, many, memory, private, real};
 
 /// Opens a socket.
 pub(crate) fn open(family: c_int, kind: c_int) -> Errno<c_int> {
@@ -167,15 +167,21 @@ pub(crate) fn listen(fd: c_int, sock: &Sock, backlog: c_int) -> Errno<()> {
         Phase::Idle => {}
         Phase::Listening if backlog == 0 && sock.link.is_refusing() => return Err(libc::EINVAL),
         Phase::Listening => {
-            if let Some(endpoint) = &lock(&sock.names).endpoint {
+            let endpoint = lock(&sock.names).endpoint.clone();
+            let mut limit = lock(&sock.link.backlog);
+            *limit = backlog as u32;
+            sock.link.set_refusing(backlog == 0);
+            if let Some(endpoint) = endpoint {
                 endpoint.set_listening(backlog != 0);
             }
-            sock.link.set_refusing(backlog == 0);
+            sock.link.taken.notify_one();
             return Ok(());
         }
         _ => return Err(libc::EINVAL),
     }
     may_listen(sock)?;
+    // A negative number is a large one, as in Linux.
+    *lock(&sock.link.backlog) = backlog as u32;
     let endpoint = endpoint(sock, true)?;
     let end = lock(&sock.engine_end).clone().ok_or(libc::EINVAL)?;
     engine()?.listen(sock.link.clone(), end, endpoint)?;
@@ -211,6 +217,7 @@ pub(crate) fn connect_to(
     }
     *lock(&link.peer) = Some(peers[0]);
     link.take_error();
+    link.shut.store(false, Ordering::Release);
     fill(fd);
     if let Err(error) = engine()?.connect(link.clone(), end, endpoint, &peers, background) {
         link.set_phase(Phase::Idle);
@@ -290,9 +297,10 @@ pub(crate) fn connectx3(fd: c_int, sock: &Sock, request: Reader<'_>) -> Errno<(i
     let (size, at) = (request.i32(4), request.0.get(8..16).ok_or(libc::EINVAL)?);
     let at = usize::from_ne_bytes(at.try_into().map_err(|_| libc::EINVAL)?) as *const u8;
     let size = usize::try_from(size).map_err(|_| libc::EINVAL)?;
-    if at.is_null() {
-        return Err(libc::EFAULT);
+    if size == 0 {
+        return Err(libc::EINVAL);
     }
+    memory::probe(at, size)?;
     // SAFETY: the program passes an array of addresses of this size.
     let peers = address::parse_packed(unsafe { std::slice::from_raw_parts(at, size) })?;
     let background = is_nonblocking(fd, 0);
@@ -302,12 +310,17 @@ pub(crate) fn connectx3(fd: c_int, sock: &Sock, request: Reader<'_>) -> Errno<(i
     }
 }
 
+/// Whether a socket accepts associations.
+pub(crate) fn accepts(sock: &Sock) -> bool {
+    sock.many.is_none() && sock.link.phase() == Phase::Listening && !sock.link.is_refusing()
+}
+
 /// Takes the next association of a listening socket, and its peer's address.
 pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<u8>)> {
     if sock.kind == libc::SOCK_SEQPACKET {
         return Err(libc::EOPNOTSUPP);
     }
-    if sock.link.phase() != Phase::Listening || sock.link.is_refusing() {
+    if !accepts(sock) {
         return Err(libc::EINVAL);
     }
     if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
@@ -346,6 +359,7 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
         let number = libc::CMSG_DATA(attached).cast::<c_int>().read_unaligned();
         (size, OwnedFd::from_raw_fd(number))
     };
+    sock.link.taken.notify_one();
     let header = Header::read(&packet[..size]).ok_or(libc::EINVAL)?;
     let peer = address::parse(&packet[HEADER..size]).ok();
     let link = {
@@ -377,6 +391,8 @@ pub(crate) fn shutdown(fd: c_int, sock: &Sock, how: c_int) -> Errno<()> {
         }
         (Phase::Connected | Phase::Closed, libc::SHUT_WR | libc::SHUT_RDWR) => {
             sock.link.unread_end.fetch_or(how == libc::SHUT_RDWR, Ordering::AcqRel);
+            let first = !sock.link.peer_shut.load(Ordering::Acquire);
+            sock.link.shut.fetch_or(first, Ordering::AcqRel);
             // SAFETY: the call takes no pointer.
             errno::check(unsafe { real::shutdown(fd, libc::SHUT_WR) } as isize).map(drop)
         }

@@ -132,6 +132,17 @@ impl Descriptor {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
+    /// Size of what the program has not read, with what the kernel adds to each packet (SIOCOUTQ).
+    pub(crate) fn unread(&self) -> usize {
+        let mut size: c_int = 0;
+        // SAFETY: the argument is an int that lives during the call.
+        let done = unsafe {
+            let to = (&raw mut size) as usize;
+            real::ioctl(self.as_raw_fd(), libc::TIOCOUTQ, to)
+        };
+        if done == 0 { usize::try_from(size).unwrap_or(0) } else { 0 }
+    }
+
     /// Makes the program's end report the end; it can still read what was sent.
     pub(crate) fn shutdown(&self) {
         // SAFETY: the call takes no pointer.

@@ -237,9 +237,10 @@ impl Engine {
         let _runtime = self.runtime.enter();
         let fd = register(end)?;
         self.runtime.spawn(async move {
+            let mut queue = AcceptQueue::default();
             loop {
                 let association = tokio::select! {
-                    next = endpoint.accept() => next,
+                    next = queue.next(&listener, &fd, &endpoint) => next,
                     () = fillers_only(&fd) => None,
                 };
                 let Some(association) = association else { break };
@@ -251,6 +252,55 @@ impl Engine {
             lock(&ARRIVED).retain(|arrived| arrived.listener != listener.id);
         });
         Ok(())
+    }
+}
+
+/// The queue of accept: what a listening socket has sent to the program.
+///
+/// A child of fork may call accept: only the kernel knows what is left in the pair.
+#[derive(Default)]
+struct AcceptQueue {
+    /// Bytes that the kernel counts for one association.
+    unit: usize,
+    /// There was nothing in the pair before the last association.
+    was_empty: bool,
+    full: bool,
+}
+
+impl AcceptQueue {
+    /// The next association. While the queue is full, the endpoint refuses further ones, as Linux.
+    async fn next(
+        &mut self,
+        listener: &Link,
+        fd: &AsyncFd<Descriptor>,
+        endpoint: &Endpoint,
+    ) -> Option<Association> {
+        const INTERVAL: Duration = Duration::from_millis(10);
+        if self.was_empty {
+            self.unit = fd.get_ref().unread();
+        }
+        loop {
+            let full = {
+                let limit = lock(&listener.backlog);
+                let waiting = fd.get_ref().unread().div_ceil(self.unit.max(1));
+                let full = self.unit > 0 && waiting > *limit as usize;
+                if full != self.full && !listener.is_refusing() {
+                    endpoint.set_listening(!full);
+                }
+                full
+            };
+            self.full = full;
+            if !full {
+                break;
+            }
+            tokio::select! {
+                () = listener.taken.notified() => {}
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+        }
+        let next = endpoint.accept().await;
+        self.was_empty = fd.get_ref().unread() == 0;
+        next
     }
 }
 
@@ -428,6 +478,9 @@ pub(crate) async fn incoming(link: &Link, association: &Association, mut events:
             event = events.next(), if listening => match event {
                 Ok(Event::PathAdded { path }) if first.contains(&path) => {}
                 Ok(event) => {
+                    if matches!(event, Event::PeerShutdown) {
+                        link.peer_shut.store(true, Ordering::Release);
+                    }
                     if notify::follows_data(&event) {
                         while let Some(received) = association.try_recv() {
                             deliver(link, &received).await;
@@ -468,6 +521,9 @@ async fn deliver(link: &Link, received: &Received) {
     link.touch();
     if received.aborted {
         return notify::aborted(link, received).await;
+    }
+    if link.unread_end.load(Ordering::Acquire) {
+        return;
     }
     let unordered = if received.unordered { abi::SCTP_UNORDERED } else { 0 };
     let pieces = received.payload.chunks(PAYLOAD);

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use polypath::{Association, ConnectOptions, Endpoint};
+use polypath::proto::ConnectError as StartError;
+use polypath::{Association, ConnectError, ConnectOptions, Endpoint};
 use tokio::io::Interest;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
@@ -74,7 +75,11 @@ impl Engine {
             config: Some(options.config(&self.settings.config)?),
             ..ConnectOptions::new(peers[0].port(), peers.iter().map(udp))
         };
-        let association = endpoint.open(&connect).map_err(|_| libc::ENETUNREACH)?;
+        let association = endpoint.open(&connect).map_err(|error| match error {
+            // It was peeled off, or is about to end.
+            ConnectError::Start(StartError::Exists) => libc::EADDRNOTAVAIL,
+            _ => libc::ENETUNREACH,
+        })?;
         let link = begin(socket, many, &association, Some(peers[0]));
         tokio::spawn(member(link.clone(), many.clone(), association, Counted::new()));
         Ok(link)

@@ -46,8 +46,20 @@ pub(crate) struct Link {
     pub(crate) abort: AtomicBool,
     /// listen with a backlog of 0 has ended the acceptance of associations.
     refuses: AtomicBool,
-    /// shutdown with SHUT_RD: without messages, recv returns 0.
+    /// shutdown with SHUT_RD: without messages, recv returns 0, and no more arrive.
     pub(crate) unread_end: AtomicBool,
+    /// The peer has begun the shutdown: recv returns 0 after the last message.
+    pub(crate) peer_shut: AtomicBool,
+    /// The program has begun the shutdown, or the association has failed: recv fails after the last
+    /// message.
+    pub(crate) shut: AtomicBool,
+    /// The program has aborted the association with SCTP_ABORT: no call finds it any more.
+    pub(crate) aborted: AtomicBool,
+    /// Of a listening socket: as many associations and one more may wait for accept. Locked while
+    /// the endpoint begins or ends to accept associations.
+    pub(crate) backlog: Mutex<u32>,
+    /// Notified when accept has returned an association.
+    pub(crate) taken: Notify,
     /// Notified when the program has closed a descriptor of the socket.
     pub(crate) left: Notify,
     /// AF_INET or AF_INET6.
@@ -73,6 +85,10 @@ pub(crate) struct Link {
     pub(crate) defaults: Mutex<Defaults>,
     /// SCTP_ENABLE_STREAM_RESET; [`UNSET`] for the core's default.
     accepted: AtomicU32,
+    /// SCTP_MAXSEG; 0 leaves it to the path MTU.
+    pub(crate) max_segment: AtomicU32,
+    /// The error causes of the peer's ABORT.
+    pub(crate) causes: Mutex<Bytes>,
     /// Number of outgoing streams.
     pub(crate) streams: AtomicU32,
     /// Association id (`sctp_assoc_t`).
@@ -97,6 +113,11 @@ impl Link {
             abort: AtomicBool::new(false),
             refuses: AtomicBool::new(false),
             unread_end: AtomicBool::new(false),
+            peer_shut: AtomicBool::new(false),
+            shut: AtomicBool::new(false),
+            aborted: AtomicBool::new(false),
+            backlog: Mutex::new(0),
+            taken: Notify::new(),
             left: Notify::new(),
             family,
             mapped: AtomicBool::new(true),
@@ -108,6 +129,8 @@ impl Link {
             awaits_dry: Notify::new(),
             touched: Mutex::new(None),
             events: AtomicU32::new(events),
+            max_segment: AtomicU32::new(0),
+            causes: Mutex::default(),
             streams: AtomicU32::new(0),
             defaults: Mutex::default(),
             accepted: AtomicU32::new(UNSET),
@@ -175,6 +198,7 @@ impl Link {
         let link = Self::new(self.events.load(Ordering::Acquire), self.family);
         link.accepted.store(self.accepted.load(Ordering::Acquire), Ordering::Release);
         link.set_mapped(self.mapped.load(Ordering::Acquire));
+        link.max_segment.store(self.max_segment.load(Ordering::Acquire), Ordering::Release);
         *lock(&link.defaults) = *lock(&self.defaults);
         link
     }
@@ -231,12 +255,24 @@ impl Link {
     }
 
     pub(crate) fn fail(&self, error: c_int) {
+        self.shut.store(true, Ordering::Release);
         self.error.store(error, Ordering::Release);
     }
 
     /// The pending error, which is reported once.
     pub(crate) fn take_error(&self) -> c_int {
         self.error.swap(0, Ordering::AcqRel)
+    }
+
+    /// SCTP_MAXSEG, if the program has set it.
+    pub(crate) fn max_segment(&self) -> Option<u32> {
+        Some(self.max_segment.load(Ordering::Acquire)).filter(|size| *size != 0)
+    }
+
+    /// Maximum payload of a DATA chunk in a packet of this size without the IP header.
+    pub(crate) fn largest_payload(&self, packet: u32) -> u32 {
+        // The chunk's header takes 16 bytes.
+        packet.saturating_sub(16).min(self.max_segment().unwrap_or(u32::MAX))
     }
 
     pub(crate) fn association(&self) -> Option<Association> {
@@ -246,6 +282,7 @@ impl Link {
     pub(crate) fn set_association(&self, association: Option<Association>) {
         if let Some(association) = &association {
             self.streams.store(association.streams().0.into(), Ordering::Release);
+            association.set_max_fragment(self.max_segment());
         }
         // The old one is dropped after the lock is released.
         let old = std::mem::replace(&mut *lock(&self.association), association);
@@ -361,9 +398,26 @@ impl Many {
         lock(&self.links).values().cloned().collect()
     }
 
+    /// The association with this id, unless the program has aborted it.
+    pub(crate) fn open(&self, id: i32) -> Option<Arc<Link>> {
+        self.get(id).filter(|link| !link.aborted.load(Ordering::Acquire))
+    }
+
+    /// The associations that the program has not aborted.
+    pub(crate) fn opened(&self) -> Vec<Arc<Link>> {
+        let mut links = self.all();
+        links.retain(|link| !link.aborted.load(Ordering::Acquire));
+        links
+    }
+
+    /// Whether an association that the program has aborted is not over yet.
+    pub(crate) fn has_aborted(&self) -> bool {
+        self.all().iter().any(|link| link.aborted.load(Ordering::Acquire))
+    }
+
     /// The association with a peer.
     pub(crate) fn find(&self, peer: SocketAddr) -> Option<Arc<Link>> {
-        self.all().into_iter().find(|link| {
+        self.opened().into_iter().find(|link| {
             *lock(&link.peer) == Some(peer)
                 || link.association().is_some_and(|association| {
                     association.peer_port() == peer.port()

@@ -61,6 +61,10 @@ pub(crate) fn listen(sock: &Sock, many: &Arc<Many>, backlog: c_int) -> Errno<()>
 }
 
 /// Starts an association with a peer that has these addresses.
+///
+/// One with the same peer that the program has just aborted ends first.
+// A thread of the program waits, not one of the runtime.
+#[allow(clippy::disallowed_methods)]
 pub(crate) fn open(
     sock: &Sock,
     many: &Arc<Many>,
@@ -70,7 +74,16 @@ pub(crate) fn open(
     local(sock)?;
     let peers = peers_of(sock, peers)?;
     let endpoint = endpoint(sock, many, false)?;
-    engine()?.open(&sock.link, many, &endpoint, &peers, options)
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let start = Instant::now();
+    loop {
+        match engine()?.open(&sock.link, many, &endpoint, &peers, options) {
+            Err(libc::EADDRNOTAVAIL) if many.has_aborted() && start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            done => return done,
+        }
+    }
 }
 
 /// connect(2) and `sctp_connectx`; the association's id, and the result.
@@ -122,7 +135,7 @@ pub(crate) fn destination(
     request: &Request,
 ) -> Errno<Arc<Link>> {
     let Some(peer) = peers.first() else {
-        return many.get(request.asked.association).ok_or(libc::EPIPE);
+        return many.open(request.asked.association).ok_or(libc::EPIPE);
     };
     if let Some(link) = many.find(*peer) {
         return Ok(link);
@@ -165,7 +178,7 @@ pub(crate) fn peel_off(fd: c_int, sock: &Sock, id: i32, flags: c_int) -> Errno<c
         report::missed("sctp_peeloff on a socket from before fork");
         return Err(libc::EOPNOTSUPP);
     }
-    let link = many.get(id).filter(|link| link.phase() == Phase::Connected);
+    let link = many.open(id).filter(|link| link.phase() == Phase::Connected);
     let link = link.ok_or(libc::EINVAL)?;
     let old = lock(&many.route).clone().ok_or(libc::EINVAL)?;
     let (program, end) = pair()?;
@@ -203,7 +216,7 @@ pub(crate) fn peel_off(fd: c_int, sock: &Sock, id: i32, flags: c_int) -> Errno<c
         link.set_unread(unread);
         link.set_route(Some(new.clone()));
     }
-    let peeled = Sock::of_association(sock, link.clone(), sock.process);
+    let peeled = Sock { peeled: true, ..Sock::of_association(sock, link.clone(), sock.process) };
     engine()?.peeled(link, new);
     publish(program, peeled, flags)
 }

@@ -54,6 +54,8 @@ pub(crate) struct Sock {
     pub(crate) engine_end: Mutex<Option<Arc<End>>>,
     /// Process in which the engine of this socket runs.
     pub(crate) process: u32,
+    /// `sctp_peeloff` has made it: Linux ignores the destinations of its messages.
+    pub(crate) peeled: bool,
 }
 
 impl Sock {
@@ -75,6 +77,7 @@ impl Sock {
             many: self.many.as_ref().map(|many| Arc::new(many.for_child())),
             names: Mutex::new(names.unwrap_or_default()),
             options: Mutex::new(self.options.try_lock().map(|kept| *kept).unwrap_or_default()),
+            peeled: self.peeled,
             ..Self::new(self.family, self.kind, link, self.process)
         }
     }
@@ -97,6 +100,7 @@ impl Sock {
             reading: Mutex::default(),
             engine_end: Mutex::default(),
             process,
+            peeled: false,
         }
     }
 
@@ -117,7 +121,7 @@ impl Sock {
     pub(crate) fn member(&self, id: i32) -> Errno<Arc<Link>> {
         match &self.many {
             None => Ok(self.link.clone()),
-            Some(many) => many.get(id).ok_or(libc::EINVAL),
+            Some(many) => many.open(id).ok_or(libc::EINVAL),
         }
     }
 

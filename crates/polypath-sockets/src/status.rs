@@ -23,7 +23,12 @@ pub(crate) fn get(sock: &Sock, name: i32, request: &[u8]) -> Errno<Vec<u8>> {
         abi::STATUS => status(sock, id),
         abi::GET_PEER_ADDR_INFO => {
             let (association, link) = (sock.association(id)?, sock.member(id)?);
-            let path = path(&association, request.get(4..).unwrap_or_default())?;
+            let peer = request.get(4..).unwrap_or_default();
+            // No address does not mean the primary path here.
+            if address::parse(peer)?.ip().is_unspecified() {
+                return Err(libc::EINVAL);
+            }
+            let path = path(&association, peer)?;
             Ok(paddrinfo(sock, link.id, &path, association.peer_port()))
         }
         abi::PRIMARY_ADDR => {
@@ -83,7 +88,7 @@ fn status(sock: &Sock, id: i32) -> Errno<Vec<u8>> {
     let queued = lock(&sock.reading).is_some().into();
     let mut writer = Writer::default();
     writer.i32(link.id).i32(state).u32(association.peer_rwnd()).u16(unacknowledged).u16(queued);
-    writer.u16(incoming).u16(outgoing).u32(chunk.saturating_sub(16));
+    writer.u16(incoming).u16(outgoing).u32(link.largest_payload(chunk));
     Ok(writer.raw(&paddrinfo(sock, link.id, &primary, association.peer_port())).done())
 }
 
