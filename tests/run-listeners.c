@@ -157,7 +157,7 @@ static const char *loopbacks(int (*function)(int, sctp_assoc_t, struct sockaddr 
     }
     snprintf(to, sizeof text[0], "%s, 127.0.0.1 %d, ::1 %d, wildcard %d", count > 0 ? "some" : result(count), four, six, any);
     if (count > 0)
-        free(list);
+        sctp_freeladdrs(list);
     return to;
 }
 
