@@ -61,6 +61,15 @@ class Red(TypedDict, total=False):
     weight: float
 
 
+class Codel(TypedDict, total=False):
+    """CoDel (RFC 8289); with several queues, over which flows are spread, FQ-CoDel (RFC 8290)."""
+
+    target: str
+    interval: str
+    flows: int
+    quantum: int
+
+
 class Policer(TypedDict):
     """A token bucket that drops packets beyond its rate."""
 
@@ -93,6 +102,7 @@ class Link(TypedDict, total=False):
     mtu: str
     mark_at: int
     red: Red
+    codel: Codel
     policer: Policer
     loss: Loss
     reorder: Reordering

@@ -117,6 +117,7 @@ impl DatagramNetwork {
             Event::Background { source, hop, ticket } => {
                 self.network.arrive_background(now, source, hop, ticket);
             }
+            Event::Departure { link } => self.network.depart(now, link),
             Event::Change { index } => {
                 let Change { link: LinkId(link), ref kind, .. } = self.changes[index as usize];
                 kind.apply(now, &mut self.network.links[link as usize]);

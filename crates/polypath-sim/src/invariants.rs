@@ -53,12 +53,14 @@ pub(crate) fn check_links(network: &Network<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that every packet buffer in use is on a link, or was on one that went down and its
-/// arrival event is still queued.
+/// Checks that every packet buffer in use is on a link or waits in front of one, or was on one that
+/// went down and its arrival event is still queued.
 pub(crate) fn check_buffers(network: &Network<'_>) -> Result<(), String> {
-    let (used, queued) = (network.packets.in_use(), network.events.len());
+    let (used, queued) = (network.packets.in_use(), network.expected_buffers());
     if used > queued + 1 {
-        return Err(format!("{used} packet buffers are in use, but only {queued} events wait"));
+        return Err(format!(
+            "{used} packet buffers are in use, but only {queued} packets and events wait"
+        ));
     }
     Ok(())
 }

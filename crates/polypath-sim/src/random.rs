@@ -9,6 +9,8 @@
 //! xor the root seed, one output of SplitMix64 from there ([`derive()`]); then four outputs of
 //! SplitMix64 from that value fill the state and the stream selector of a PCG64 (XSL RR 128/64).
 
+use std::hash::Hasher;
+
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 
@@ -69,12 +71,32 @@ impl Random {
 
 /// The seed of the component `name`, for generators other than [`Random`].
 pub fn derive(root: u64, name: &str) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    for byte in name.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    let mut state = hash ^ root;
+    let mut hash = Fnv::default();
+    hash.write(name.as_bytes());
+    let mut state = hash.finish() ^ root;
     split_mix(&mut state)
+}
+
+/// The hash function FNV-1a with 64 bits.
+#[derive(Clone, Debug)]
+pub(crate) struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// SplitMix64: advances the state and returns the next output.

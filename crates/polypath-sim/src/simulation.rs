@@ -279,6 +279,10 @@ impl<'w> Simulation<'w> {
                 self.network.arrive_background(self.now, source, hop, ticket);
                 Ok(())
             }
+            Event::Departure { link } => {
+                self.network.depart(self.now, link);
+                Ok(())
+            }
             Event::Timer { stack } => self.timer(stack as usize),
             Event::Application { association, side } => {
                 self.application(association as usize, usize::from(side))

@@ -134,7 +134,8 @@ def network_paths(specs: list[dict[str, Any]]) -> tuple[Path, ...]:
 
 
 def _link(name: str, nodes: list[int], config: Mapping[str, Any], key: str) -> Link:
-    for other in ("trace", "mtu", "mark_at", "red", "policer", "reorder", "duplicate", "corrupt"):
+    others = ("trace", "mtu", "mark_at", "red", "codel", "policer", "reorder", "duplicate")
+    for other in (*others, "corrupt"):
         if other in config and config[other] not in (0, "0", "0 %"):
             raise refuse(f"{key}.{other}", config[other], "links without it")
     if "rate" not in config:

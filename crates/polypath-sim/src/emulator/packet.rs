@@ -1,5 +1,8 @@
 //! The fields of an IP packet that a link reads or changes.
 
+use std::hash::{Hash, Hasher};
+
+use crate::random::Fnv;
 use crate::wire::{UDP_HEADER, fold, sum_words};
 
 const PROTOCOL_UDP: u8 = 17;
@@ -16,6 +19,19 @@ pub(super) fn payload_offset(packet: &[u8]) -> usize {
     };
     let udp = if protocol == Some(&PROTOCOL_UDP) { UDP_HEADER as usize } else { 0 };
     (header + udp).min(packet.len())
+}
+
+/// The flow of a packet, as a number: its addresses, its protocol, and its ports if there is no
+/// other header before them.
+pub(super) fn flow(packet: &[u8]) -> u64 {
+    let (protocol, addresses, ports) = match packet.first().map_or(0, |first| first >> 4) {
+        4 => (9, 12..20, usize::from(packet[0] & 0xf) * 4),
+        6 => (6, 8..40, 40),
+        _ => return 0,
+    };
+    let mut flow = Fnv::default();
+    (packet.get(protocol), packet.get(addresses), packet.get(ports..ports + 4)).hash(&mut flow);
+    flow.finish()
 }
 
 /// Whether the sender allows the packet to be marked: ECT(0), ECT(1), or marked already.
@@ -76,8 +92,27 @@ mod tests {
     }
 
     #[test]
+    fn packets_of_a_flow_have_its_addresses_and_ports() {
+        let flow_of = |from, to| flow(&packet(from, to, Ecn::NotEct));
+        let one = flow_of("10.0.0.1:1", "10.0.0.2:2");
+        assert_eq!(one, flow(&packet("10.0.0.1:1", "10.0.0.2:2", Ecn::Ect0)));
+        for (from, to) in [
+            ("10.0.0.1:1", "10.0.0.2:3"),
+            ("10.0.0.1:1", "10.0.0.3:2"),
+            ("10.0.0.2:2", "10.0.0.1:1"),
+            ("[fd00::1]:1", "[fd00::2]:2"),
+            ("[fd00::1]:1", "[fd00::2]:3"),
+        ] {
+            assert_ne!(one, flow_of(from, to), "{from} {to}");
+        }
+        let six = flow_of("[fd00::1]:1", "[fd00::2]:2");
+        assert_ne!(six, flow_of("[fd00::1]:1", "[fd00::2]:3"));
+    }
+
+    #[test]
     fn short_and_foreign_packets() {
         for bytes in [&[][..], &[0x45], &[0x4f, 0], &[0x60, 0, 0], &[0x12; 60]] {
+            flow(bytes);
             assert!(payload_offset(bytes) <= bytes.len());
             let mut copy = bytes.to_vec();
             mark(&mut copy);

@@ -1,6 +1,7 @@
 //! The emulator's thread: receives datagrams, passes them through the links, and sends them when
 //! they arrive.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,8 +15,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::Port;
 use super::packet;
 use super::report::{LinkReport, Punctuality, Queueing, Report};
-use crate::link::{Allows, Link, Ticket, Verdict};
-use crate::network::{Change, ChangeKind, EventQueue, LinkId};
+use crate::link::{Allows, Link, Origin, Ticket, Verdict};
+use crate::network::{Change, ChangeKind, Departures, EventQueue, LinkId};
 use crate::pcapng::{InterfaceId, PcapNg};
 use crate::scenario::{Direction, PathLinks};
 use crate::wire;
@@ -109,9 +110,17 @@ struct Datagram {
     hops: usize,
 }
 
+/// A datagram in a queue under active management.
+#[derive(Debug)]
+struct Held {
+    datagram: Datagram,
+    since: Time,
+}
+
 #[derive(Debug)]
 enum Event {
     Arrival { datagram: Datagram, ticket: Ticket },
+    Departure(LinkId),
     Change(usize),
 }
 
@@ -122,6 +131,11 @@ pub(super) struct Relay {
     /// How long packets wait in the queue of each link.
     queueing: Vec<Queueing>,
     events: EventQueue<Event>,
+    /// The datagrams in queues under active management, when they leave, and the number of all so
+    /// far.
+    held: HashMap<u64, Held>,
+    departures: Departures,
+    named: u64,
     changes: Vec<Change>,
     /// Whether a datagram has arrived and the scenario's faults are scheduled.
     begun: bool,
@@ -154,6 +168,9 @@ impl Relay {
             queueing: vec![Queueing::default(); links.len()],
             links,
             events: EventQueue::new(),
+            held: HashMap::new(),
+            departures: Departures::default(),
+            named: 0,
             changes,
             begun: false,
             commands,
@@ -226,6 +243,7 @@ impl Relay {
                 Some((at, Event::Arrival { datagram, ticket })) => {
                     self.arrived(at, datagram, ticket);
                 }
+                Some((at, Event::Departure(link))) => self.depart(at, link),
                 Some((at, Event::Change(index))) => {
                     let Change { link, kind, .. } = self.changes[index].clone();
                     kind.apply(at, &mut self.links[link.index()].1);
@@ -335,29 +353,69 @@ impl Relay {
         }
     }
 
-    fn offer(&mut self, now: Time, mut datagram: Datagram) {
+    fn offer(&mut self, now: Time, datagram: Datagram) {
         let route = &self.routes[datagram.path];
         let id = route.links(datagram.forward)[datagram.hops];
         let (size, payload) = route.measure(&datagram.bytes);
-        let start = datagram.bytes.len() - payload.len();
         // The ECN field of a datagram that a socket received is not known.
         let whole = matches!(route.ends, Ends::Ports(_));
         let mark = whole && packet::allows_mark(&datagram.bytes);
         let link = &mut self.links[id.index()].1;
-        let verdict = link.offer_as(now, size, payload, Allows { fragments: false, mark });
-        if let Verdict::Deliver { arrival, .. } = &verdict {
-            let config = link.config();
-            let transmission = config.rate.map_or(Duration::ZERO, |r| r.time_for(size.into()));
-            let wait = arrival.at.since(now).saturating_sub(config.delay + transmission);
-            self.queueing[id.index()].note(wait);
-        }
+        let origin = if link.is_managed() {
+            self.named += 1;
+            // The datagrams that two sockets exchange are one flow in each direction.
+            let socket = 2 * datagram.path as u64 + u64::from(datagram.forward);
+            let flow = if whole { packet::flow(&datagram.bytes) } else { socket };
+            Origin { flow, id: self.named }
+        } else {
+            Origin::default()
+        };
+        let allows = Allows { fragments: false, mark };
+        let verdict = link.offer_as(now, size, payload, allows, origin);
         if let (Some(capture), Ends::Sockets { back, receiver, .. }) =
             (&mut self.capture, &route.ends)
         {
             capture.record(now, id, (back, *receiver), &datagram, verdict);
         }
+        if verdict == Verdict::Wait {
+            self.held.insert(origin.id, Held { datagram, since: now });
+            self.schedule_departure(now, id);
+        } else {
+            self.settle(now, id, datagram, verdict);
+        }
+    }
+
+    /// A link takes the next packet from its queue.
+    fn depart(&mut self, at: Time, id: LinkId) {
+        if !self.departures.is_due(at, id) {
+            return;
+        }
+        while let Some((name, verdict)) = self.links[id.index()].1.depart(at) {
+            if let Some(Held { datagram, since }) = self.held.remove(&name) {
+                self.settle(since, id, datagram, verdict);
+            }
+        }
+        self.schedule_departure(at, id);
+    }
+
+    /// Schedules the next departure from a link in whose queue datagrams may wait.
+    fn schedule_departure(&mut self, now: Time, id: LinkId) {
+        if let Some(at) = self.departures.next(now, id, &self.links[id.index()].1) {
+            self.events.schedule(at, Event::Departure(id));
+        }
+    }
+
+    /// Schedules the arrival of a datagram that a link transmits, or drops it. It was offered to
+    /// the link at `since`.
+    fn settle(&mut self, since: Time, id: LinkId, mut datagram: Datagram, verdict: Verdict) {
+        let (size, payload) = self.routes[datagram.path].measure(&datagram.bytes);
+        let start = datagram.bytes.len() - payload.len();
         match verdict {
             Verdict::Deliver { arrival, duplicate } => {
+                let config = self.links[id.index()].1.config();
+                let transmission = config.rate.map_or(Duration::ZERO, |r| r.time_for(size.into()));
+                let wait = arrival.at.since(since).saturating_sub(config.delay + transmission);
+                self.queueing[id.index()].note(wait);
                 let ticket = arrival.ticket;
                 if duplicate {
                     let copy = Datagram { bytes: datagram.bytes.clone(), ..datagram };
@@ -372,6 +430,7 @@ impl Relay {
                 self.events.schedule(arrival.at, Event::Arrival { datagram, ticket });
             }
             Verdict::Drop(_) => self.spare.push(datagram.bytes),
+            Verdict::Wait => {}
         }
     }
 

@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::link::Codel;
 use crate::scenario::{Fault, PathSpec, TopologyName};
 use crate::units::{QueueLimit, Rate, Span};
 
@@ -126,6 +127,30 @@ fn the_queue_limit_and_the_rate_hold() {
     assert!(begin.elapsed() >= Duration::from_millis(20));
     forward.check().unwrap();
     assert_eq!(forward.dropped_queue + received, 100);
+}
+
+/// Datagrams of two paths' sockets wait under CoDel, and leave at the rate of their link.
+#[test]
+fn datagrams_wait_under_codel() {
+    let (sender, receiver) = (socket([127, 87, 0, 1]), socket([127, 87, 0, 2]));
+    let path = PathSpec {
+        codel: Some(Codel { flows: 1024, ..Codel::default() }),
+        ..PathSpec::new(Rate::mbit(8), Span::millis(1))
+    };
+    let emulator = start(&scenario(&[path], &receiver, 87), None).unwrap();
+    let begin = Instant::now();
+    for n in 0..60u8 {
+        sender.send_to(&[n; 972], emulator.paths()[0].front).unwrap();
+    }
+    for n in 0..60u8 {
+        assert_eq!(receive(&receiver).0, [n; 972]);
+        // Each takes a millisecond.
+        assert!(begin.elapsed() >= Duration::from_millis(u64::from(n) + 2));
+    }
+    let report = emulator.report().unwrap();
+    assert_eq!(report.links[0].counters.delivered, 60);
+    assert!(report.links[0].queueing.most >= Duration::from_millis(1), "{report:?}");
+    emulator.stop().unwrap();
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub struct LinkConfig {
     pub mark_at: Option<u32>,
     /// Random early detection before the queue; `None` drops packets only when it is full.
     pub red: Option<Red>,
+    /// CoDel in place of a drop-tail queue; `None` drops packets only when the queue is full.
+    pub codel: Option<Codel>,
     /// Token bucket that drops packets beyond its rate instead of delaying them. It applies before
     /// the queue and after the loss model.
     pub policer: Option<Policer>,
@@ -66,6 +68,33 @@ impl Red {
 
     const fn default_weight() -> f64 {
         0.002
+    }
+}
+
+/// CoDel (RFC 8289), or with several flows FQ-CoDel (RFC 8290): the queue drops or marks packets
+/// once all of them have waited for too long for some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Codel {
+    /// Time that packets may wait; 5 ms by default.
+    pub target: Span,
+    /// For how long all packets may wait longer than that; 100 ms by default.
+    pub interval: Span,
+    /// Number of queues, over which flows are spread, and which take turns; 1 by default, a single
+    /// queue for all packets. RFC 8290 has 1024.
+    pub flows: u32,
+    /// Bytes that a queue sends in its turn; 1514 by default.
+    pub quantum: u32,
+}
+
+impl Codel {
+    /// Default limit of the queue (RFC 8290 5.2.3).
+    pub(crate) const LIMIT: QueueLimit = QueueLimit::Packets(10_240);
+}
+
+impl Default for Codel {
+    fn default() -> Self {
+        Self { target: Span::millis(5), interval: Span::millis(100), flows: 1, quantum: 1514 }
     }
 }
 

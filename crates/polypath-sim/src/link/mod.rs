@@ -1,15 +1,20 @@
-//! One direction of a link: transmission rate, propagation delay, a drop-tail queue in front, and
-//! impairments such as loss.
+//! One direction of a link: transmission rate, propagation delay, a queue in front, and impairments
+//! such as loss.
 //!
 //! A [`Link`] has no clock, no sockets and no event queue: [`Link::offer`] returns when, and how
 //! often, a packet arrives, and the driver (simulator or emulator) delivers it at that time.
-//! Departures from the queue are implicit, so a packet costs one event. As a consequence, a changed
-//! rate or delay applies only to packets offered afterwards; queued packets keep their arrival
-//! times.
+//! Departures from a drop-tail queue are implicit, so a packet costs one event. As a consequence, a
+//! changed rate or delay applies only to packets offered afterwards; queued packets keep their
+//! arrival times.
+//!
+//! A queue under CoDel decides when packets leave it. Its packets wait ([`Verdict::Wait`]), and the
+//! driver calls [`Link::depart`] at the time that [`Link::departure`] returns.
 
+mod codel;
 mod config;
 mod counters;
 mod loss;
+mod managed;
 mod policer;
 mod rate_trace;
 mod red;
@@ -20,14 +25,18 @@ use std::time::Duration;
 
 use polypath_proto::Time;
 
-pub use config::{LinkConfig, Policer, Red, Reordering};
+pub use config::{Codel, LinkConfig, Policer, Red, Reordering};
 pub use counters::LinkCounters;
 pub use loss::LossModel;
 pub use rate_trace::RateTrace;
 pub use script::{LossScript, PacketKind};
 
-use crate::random::Random;
+use crate::random::{Random, derive};
 use crate::units::{QueueLimit, Rate};
+use codel::Waiting;
+
+/// The largest packet of a queue that knows none.
+const ETHERNET_MTU: u32 = 1500;
 
 /// Outcome of offering a packet to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +50,8 @@ pub enum Verdict {
     },
     /// The packet does not arrive.
     Drop(DropReason),
+    /// The packet waits in a queue under active management, which decides its fate when it leaves.
+    Wait,
 }
 
 /// The arrival of a packet at the far end.
@@ -66,6 +77,15 @@ pub struct Allows {
     pub mark: bool,
 }
 
+/// What a queue under active management knows about a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The packet's flow: addresses and ports, as a number.
+    pub flow: u64,
+    /// The driver's name for the packet, which [`Link::depart`] returns.
+    pub id: u64,
+}
+
 /// Shows whether the link stayed up since a packet was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(u32);
@@ -81,7 +101,7 @@ pub enum DropReason {
     Loss,
     /// The queue is full.
     Queue,
-    /// The queue has been long: random early detection.
+    /// The queue has been long: random early detection or CoDel.
     Early,
     /// The policer's bucket is empty.
     Policer,
@@ -110,7 +130,7 @@ impl Verdict {
                 "arrives with an inverted bit"
             }
             Self::Deliver { duplicate: true, .. } => "arrives twice",
-            Self::Deliver { .. } => "",
+            Self::Deliver { .. } | Self::Wait => "",
         }
     }
 }
@@ -132,6 +152,8 @@ pub struct Link {
     loss: loss::LossProcess,
     bucket: policer::Bucket,
     detector: red::Detector,
+    /// The packets that wait under CoDel; `waiting` is empty then.
+    managed: Option<managed::Managed>,
     /// Of a link with a trace.
     transmitter: rate_trace::Transmitter,
     dice: Dice,
@@ -159,6 +181,10 @@ impl Link {
             loss: loss::LossProcess::new(config.loss.clone()),
             bucket: policer::Bucket::default(),
             detector: red::Detector::default(),
+            managed: config.codel.map(|codel| {
+                let (mtu, salt) = (config.mtu.unwrap_or(ETHERNET_MTU), derive(seed, name));
+                managed::Managed::new(codel, config.queue, mtu, salt)
+            }),
             transmitter: rate_trace::Transmitter::default(),
             dice: Dice {
                 loss: dice("loss"),
@@ -183,12 +209,33 @@ impl Link {
     /// is the part of the packet after the IP and UDP headers.
     #[inline]
     pub fn offer(&mut self, now: Time, size: u32, payload: &[u8]) -> Verdict {
-        self.offer_as(now, size, payload, Allows::default())
+        self.offer_as(now, size, payload, Allows::default(), Origin::default())
     }
 
-    /// [`offer`](Self::offer) for a packet whose IP header allows more.
+    /// [`offer`](Self::offer) for a packet whose IP header allows more, or that may wait. `origin`
+    /// is not read unless the queue is under active management.
     #[inline]
-    pub fn offer_as(&mut self, now: Time, size: u32, payload: &[u8], allows: Allows) -> Verdict {
+    pub fn offer_as(
+        &mut self,
+        now: Time,
+        size: u32,
+        payload: &[u8],
+        allows: Allows,
+        origin: Origin,
+    ) -> Verdict {
+        self.offer_any(now, size, payload, allows, origin, false)
+    }
+
+    #[inline]
+    fn offer_any(
+        &mut self,
+        now: Time,
+        size: u32,
+        payload: &[u8],
+        allows: Allows,
+        origin: Origin,
+        background: bool,
+    ) -> Verdict {
         self.counters.offered += 1;
         self.counters.offered_bytes += u64::from(size);
         // Make the same draws for every packet, so that its fate depends on its number alone.
@@ -222,26 +269,107 @@ impl Link {
             return Verdict::Drop(DropReason::Early);
         }
         let marked = early == red::Fate::Mark || (allows.mark && self.is_congested(now));
+        let packet = Waiting {
+            id: origin.id,
+            size,
+            since: now,
+            epoch: self.epoch,
+            background,
+            may_mark: allows.mark,
+            marked,
+            held_up,
+            duplicate,
+            inverted_bit,
+            full: false,
+        };
+        if self.managed.is_some() {
+            return self.wait(now, origin.flow, packet);
+        }
         let Some(sent) = self.enqueue(now, size) else {
             self.counters.dropped_queue += 1;
             return Verdict::Drop(DropReason::Queue);
         };
-        self.counters.in_flight += 1 + u64::from(duplicate);
+        self.counters.in_flight += 1;
+        self.deliver(sent, &packet)
+    }
+
+    /// A packet of those in flight that leaves the transmitter at `sent`.
+    #[inline]
+    fn deliver(&mut self, sent: Time, packet: &Waiting) -> Verdict {
+        let &Waiting { held_up, duplicate, inverted_bit, marked, .. } = packet;
+        self.counters.in_flight += u64::from(duplicate);
         self.counters.duplicated += u64::from(duplicate);
         self.counters.reordered += u64::from(held_up.is_some());
         self.counters.corrupted += u64::from(inverted_bit.is_some());
         let at = sent + self.config.delay + held_up.unwrap_or_default();
         Verdict::Deliver {
-            arrival: Arrival { at, ticket: Ticket(self.epoch), inverted_bit, marked },
+            arrival: Arrival { at, ticket: Ticket(packet.epoch), inverted_bit, marked },
             duplicate,
         }
     }
 
+    /// A packet comes to a queue under active management, and leaves at once if nothing is before
+    /// it.
+    fn wait(&mut self, now: Time, flow: u64, packet: Waiting) -> Verdict {
+        let Some(managed) = &mut self.managed else { return Verdict::Wait };
+        let idle = self.busy_until <= now && managed.waiting().0 == 0;
+        if !managed.enqueue(flow, packet, idle) {
+            self.counters.dropped_queue += 1;
+            return Verdict::Drop(DropReason::Queue);
+        }
+        self.counters.in_flight += 1;
+        if idle && let Some(packet) = managed.dequeue(now) {
+            let sent = self.transmit(now, now, packet.size);
+            return self.deliver(sent, &packet);
+        }
+        Verdict::Wait
+    }
+
+    /// Time from `now` on of the next call of [`depart`](Self::depart); `None` if nothing waits
+    /// under active management.
+    #[inline]
+    pub fn departure(&self, now: Time) -> Option<Time> {
+        let waits = self.managed.as_ref().is_some_and(|managed| !managed.is_empty());
+        waits.then_some(self.busy_until.max(now))
+    }
+
+    /// A packet whose fate is decided at `now`, by the `id` of its [`Origin`]: it was dropped, or
+    /// it leaves the queue. To be called until it returns `None`.
+    pub fn depart(&mut self, now: Time) -> Option<(u64, Verdict)> {
+        let managed = self.managed.as_mut()?;
+        let before = self.counters;
+        let (packet, verdict) = if let Some(packet) = managed.fetch_dropped() {
+            (packet, self.give_up(&packet))
+        } else if self.busy_until <= now
+            && let Some(packet) = managed.dequeue(now)
+        {
+            let sent = self.transmit(now, now, packet.size);
+            (packet, self.deliver(sent, &packet))
+        } else {
+            return None;
+        };
+        if packet.background {
+            self.background.add_change(&before, &self.counters);
+        }
+        Some((packet.id, verdict))
+    }
+
+    /// A packet left its queue without being transmitted.
+    fn give_up(&mut self, packet: &Waiting) -> Verdict {
+        if packet.epoch != self.epoch {
+            // It was counted when the link went down.
+            return Verdict::Drop(DropReason::Down);
+        }
+        self.counters.in_flight -= 1;
+        self.counters.dropped_queue += 1;
+        Verdict::Drop(if packet.full { DropReason::Queue } else { DropReason::Early })
+    }
+
     /// Offers a packet of background traffic, which has a size but no contents.
     #[inline]
-    pub fn offer_background(&mut self, now: Time, size: u32) -> Verdict {
+    pub fn offer_background(&mut self, now: Time, size: u32, origin: Origin) -> Verdict {
         let before = self.counters;
-        let verdict = self.offer(now, size, &[]);
+        let verdict = self.offer_any(now, size, &[], Allows::default(), origin, true);
         self.background.add_change(&before, &self.counters);
         verdict
     }
@@ -263,8 +391,7 @@ impl Link {
 
     fn is_congested(&mut self, now: Time) -> bool {
         let Some(limit) = self.config.mark_at else { return false };
-        self.forget_departed(now);
-        self.waiting.len() >= limit as usize
+        self.waiting(now).0 >= limit as usize
     }
 
     /// Time at which the packet's last bit will have been sent; `None` if the queue has no room.
@@ -285,16 +412,23 @@ impl Link {
         } else {
             now
         };
+        Some(self.transmit(now, start, size))
+    }
+
+    /// Transmits a packet from `start`, or with the next chances of a trace after `now`; returns
+    /// when its last bit has been sent.
+    #[inline]
+    fn transmit(&mut self, now: Time, start: Time, size: u32) -> Time {
         if let Some(trace) = &self.config.trace {
             self.busy_until = self.transmitter.send(trace, now, size);
-            return Some(self.busy_until);
+            return self.busy_until;
         }
         if self.last.0 != size {
             let time = self.config.rate.map_or(Duration::ZERO, |rate| rate.time_for(size.into()));
             self.last = (size, time);
         }
         self.busy_until = start + self.last.1;
-        Some(self.busy_until)
+        self.busy_until
     }
 
     fn forget_departed(&mut self, now: Time) {
@@ -356,6 +490,9 @@ impl Link {
         }
         self.waiting.clear();
         self.waiting_bytes = 0;
+        if let Some(managed) = &mut self.managed {
+            managed.clear();
+        }
         self.busy_until = now;
         self.transmitter = rate_trace::Transmitter::default();
     }
@@ -399,6 +536,12 @@ impl Link {
         self.config.mtu = mtu;
     }
 
+    /// Whether the queue is under active management, so that packets may wait.
+    #[inline]
+    pub const fn is_managed(&self) -> bool {
+        self.managed.is_some()
+    }
+
     /// The current configuration.
     pub const fn config(&self) -> &LinkConfig {
         &self.config
@@ -416,6 +559,9 @@ impl Link {
 
     /// Packets and bytes that wait for transmission at `now`.
     pub fn waiting(&mut self, now: Time) -> (usize, u64) {
+        if let Some(managed) = &self.managed {
+            return managed.waiting();
+        }
         self.forget_departed(now);
         (self.waiting.len(), self.waiting_bytes)
     }

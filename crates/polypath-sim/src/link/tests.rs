@@ -15,14 +15,14 @@ fn link(config: LinkConfig) -> Link {
 fn at(verdict: Verdict) -> Time {
     match verdict {
         Verdict::Deliver { arrival, .. } => arrival.at,
-        Verdict::Drop(reason) => panic!("dropped: {reason:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
 fn ticket(verdict: Verdict) -> Ticket {
     match verdict {
         Verdict::Deliver { arrival, .. } => arrival.ticket,
-        Verdict::Drop(reason) => panic!("dropped: {reason:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -129,6 +129,45 @@ fn other_dice_stay_the_same_when_one_thing_is_added() {
     assert_eq!(fates(plain), fates(busy));
 }
 
+/// A packet that a transmitter is free for leaves at once; others wait, and a changed rate applies
+/// to them.
+#[test]
+fn under_codel_packets_wait_for_the_transmitter() {
+    let mut link = link(LinkConfig { codel: Some(Codel::default()), ..ten_mbit() });
+    let t = Time::from_millis(100);
+    let offer = |link: &mut Link, id| {
+        link.offer_as(t, 1500, &PAYLOAD, Allows::default(), Origin { flow: 0, id })
+    };
+    assert_eq!(at(offer(&mut link, 0)), t + Duration::from_micros(46_200));
+    assert_eq!(link.departure(t), None);
+    assert_eq!(offer(&mut link, 1), Verdict::Wait);
+    assert_eq!(link.waiting(t), (1, 1500));
+    let free = t + Duration::from_micros(1200);
+    assert_eq!(link.departure(t), Some(free));
+    assert_eq!(link.depart(t), None);
+    link.set_rate(Some(Rate::mbit(1)));
+    let (id, verdict) = link.depart(free).unwrap();
+    assert_eq!((id, at(verdict)), (1, free + Duration::from_millis(45 + 12)));
+    assert_eq!((link.depart(free), link.departure(free)), (None, None));
+    link.counters().check().unwrap();
+}
+
+#[test]
+fn an_outage_drops_what_waits_under_codel() {
+    let mut link = link(LinkConfig { codel: Some(Codel::default()), ..ten_mbit() });
+    let t = Time::from_millis(100);
+    for id in 0..3 {
+        link.offer_as(t, 1500, &PAYLOAD, Allows::default(), Origin { flow: 0, id });
+    }
+    link.set_down(t);
+    assert_eq!(link.counters().lost_outage, 3);
+    let down = Verdict::Drop(DropReason::Down);
+    assert_eq!([(); 3].map(|()| link.depart(t)), [Some((1, down)), Some((2, down)), None]);
+    link.set_up();
+    assert!(matches!(link.offer(t, 1500, &PAYLOAD), Verdict::Deliver { .. }));
+    link.counters().check().unwrap();
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Offer { gap: u64, size: u32 },
@@ -157,7 +196,19 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
         let probability = Probability::percent(10);
         Red { min, max: min + more, probability, weight }
     });
-    let queue = (queue, prop::option::of(red));
+    let codel = (1u64..20, 1u64..50, prop_oneof![Just(1u32), Just(4), Just(1024)]).prop_map(
+        |(target, interval, flows)| Codel {
+            target: Span::millis(target),
+            interval: Span::millis(interval),
+            flows,
+            quantum: 1514,
+        },
+    );
+    let managed = prop_oneof![
+        2 => prop::option::of(red).prop_map(|red| (red, None)),
+        1 => codel.prop_map(|codel| (None, Some(codel))),
+    ];
+    let queue = (queue, managed);
     let percent = || (0u8..=40).prop_map(Probability::percent);
     let rate = prop_oneof![
         (1_000_000u64..50_000_000).prop_map(|rate| (Some(Rate(rate)), None)),
@@ -167,19 +218,22 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
         }),
     ];
     (rate, 0u64..100, queue, percent(), percent(), percent(), percent()).prop_map(
-        |((rate, trace), delay, (queue, red), loss, reorder, duplicate, corrupt)| LinkConfig {
-            rate,
-            trace,
-            delay: Duration::from_millis(delay),
-            queue,
-            mtu: Some(1400),
-            mark_at: None,
-            red,
-            policer: None,
-            loss: LossModel::bernoulli(loss),
-            reorder: Some(Reordering { probability: reorder, delay: Span::millis(50) }),
-            duplicate,
-            corrupt,
+        |((rate, trace), delay, (queue, (red, codel)), loss, reorder, duplicate, corrupt)| {
+            LinkConfig {
+                rate,
+                trace,
+                delay: Duration::from_millis(delay),
+                queue,
+                mtu: Some(1400),
+                mark_at: None,
+                red,
+                codel,
+                policer: None,
+                loss: LossModel::bernoulli(loss),
+                reorder: Some(Reordering { probability: reorder, delay: Span::millis(50) }),
+                duplicate,
+                corrupt,
+            }
         },
     )
 }
@@ -190,16 +244,43 @@ fn drive(config: &LinkConfig, steps: &[Step]) -> Result<Vec<Verdict>, TestCaseEr
     let mut now = Time::ZERO;
     let mut due: Vec<(Time, Ticket, u32)> = Vec::new();
     let mut verdicts = Vec::new();
+    let mut sizes = Vec::new();
+    let depart = |link: &mut Link, until: Option<Time>, sizes: &[u32], due: &mut Vec<_>| {
+        let mut verdicts = Vec::new();
+        while let Some(at) =
+            link.departure(Time::ZERO).filter(|at| until.is_none_or(|until| *at <= until))
+        {
+            while let Some((id, verdict)) = link.depart(at) {
+                assert_ne!(verdict, Verdict::Wait);
+                if let Verdict::Deliver { arrival, duplicate } = verdict {
+                    for _ in 0..=u32::from(duplicate) {
+                        due.push((arrival.at, arrival.ticket, sizes[id as usize]));
+                    }
+                }
+                verdicts.push(verdict);
+            }
+        }
+        verdicts
+    };
     for step in steps {
         match *step {
             Step::Offer { gap, size } => {
                 now = now + Duration::from_nanos(gap);
+                verdicts.extend(depart(&mut link, Some(now), &sizes, &mut due));
                 due.sort_by_key(|d| d.0);
                 let ready = due.partition_point(|d| d.0 <= now);
                 for (_, ticket, size) in due.drain(..ready) {
                     link.arrive(ticket, size);
                 }
-                let verdict = link.offer(now, size, &PAYLOAD[..size as usize - 20]);
+                let id = sizes.len() as u64;
+                sizes.push(size);
+                let payload = &PAYLOAD[..size as usize - 20];
+                let allows = Allows { fragments: false, mark: id.is_multiple_of(3) };
+                let origin = Origin { flow: id % 5, id };
+                let verdict = link.offer_as(now, size, payload, allows, origin);
+                prop_assert!(
+                    verdict != Verdict::Wait || link.departure(now).is_some_and(|at| at >= now)
+                );
                 if let Verdict::Deliver { arrival, duplicate } = verdict {
                     prop_assert!(arrival.at >= now + config.delay);
                     for _ in 0..=u32::from(duplicate) {
@@ -221,6 +302,8 @@ fn drive(config: &LinkConfig, steps: &[Step]) -> Result<Vec<Verdict>, TestCaseEr
         }
         link.counters().check().map_err(TestCaseError::fail)?;
     }
+    verdicts.extend(depart(&mut link, None, &sizes, &mut due));
+    prop_assert!(!link.is_managed() || link.waiting(now) == (0, 0));
     for (_, ticket, size) in due {
         link.arrive(ticket, size);
     }

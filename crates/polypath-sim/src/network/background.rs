@@ -4,8 +4,10 @@
 
 use polypath_proto::Time;
 
+use super::departures;
 use super::event::Event;
 use super::queue::EventQueue;
+use super::topology::LinkId;
 use super::traffic::Source;
 use crate::link::{Link, Ticket, Verdict};
 
@@ -31,20 +33,22 @@ impl Background {
         self.waiting
     }
 
-    /// A source sends a packet.
+    /// A source sends a packet. Returns the link in whose queue it waits, if its fate is not known.
     pub(super) fn emit(
         &mut self,
         now: Time,
         source: u32,
         links: &mut [Link],
         events: &mut EventQueue<Event>,
-    ) {
+    ) -> Option<LinkId> {
         self.waiting -= 1;
-        self.offer(now, source, 0, links, events);
+        let waits = self.offer(now, source, 0, links, events);
         self.schedule_emission(now, source, events);
+        waits
     }
 
-    /// A packet reaches the end of the n-th link of its route.
+    /// A packet reaches the end of the n-th link of its route. Returns the link in whose queue it
+    /// waits, if its fate is not known.
     pub(super) fn arrive(
         &mut self,
         now: Time,
@@ -53,14 +57,15 @@ impl Background {
         ticket: Ticket,
         links: &mut [Link],
         events: &mut EventQueue<Event>,
-    ) {
+    ) -> Option<LinkId> {
         self.waiting -= 1;
         let plan = &self.sources[source as usize].plan;
         let link = plan.way[hop as usize];
         let goes_on = hop as usize + 1 < plan.way.len();
         if links[link.index()].arrive_background(ticket, plan.size) && goes_on {
-            self.offer(now, source, hop + 1, links, events);
+            return self.offer(now, source, hop + 1, links, events);
         }
+        None
     }
 
     fn offer(
@@ -70,10 +75,24 @@ impl Background {
         hop: u32,
         links: &mut [Link],
         events: &mut EventQueue<Event>,
-    ) {
+    ) -> Option<LinkId> {
         let plan = &self.sources[source as usize].plan;
-        let link = plan.way[hop as usize].index();
-        let verdict = links[link].offer_background(now, plan.size);
+        let (on, size) = (plan.way[hop as usize], plan.size);
+        let origin = departures::background(source, hop);
+        let verdict = links[on.index()].offer_background(now, size, origin);
+        self.settle(source, hop, on.index(), verdict, events);
+        (verdict == Verdict::Wait).then_some(on)
+    }
+
+    /// Schedules the arrival of a packet that a link transmits.
+    pub(super) fn settle(
+        &mut self,
+        source: u32,
+        hop: u32,
+        link: usize,
+        verdict: Verdict,
+        events: &mut EventQueue<Event>,
+    ) {
         if let Verdict::Deliver { arrival, duplicate } = verdict {
             let event = Event::Background { source, hop, ticket: arrival.ticket };
             for _ in 0..=u32::from(duplicate) {

@@ -13,6 +13,8 @@ pub(crate) enum Event {
     Emission { source: u32 },
     /// A background packet reaches the end of the n-th link of its route.
     Background { source: u32, hop: u32, ticket: Ticket },
+    /// A link with a queue under active management may take its next packet.
+    Departure { link: LinkId },
     /// A deadline of an endpoint may have expired.
     Timer { stack: u32 },
     /// An application acts on an association.

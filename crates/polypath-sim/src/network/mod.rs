@@ -2,6 +2,7 @@
 
 mod background;
 mod change;
+mod departures;
 mod event;
 mod packet;
 mod queue;
@@ -17,13 +18,14 @@ use polypath_proto::{Ecn, Fragmentation, Time};
 use background::Background;
 pub(crate) use change::Move;
 pub use change::{Change, ChangeKind};
+pub(crate) use departures::Departures;
 pub(crate) use event::Event;
 pub(crate) use packet::{Packet, PacketId, PacketPool};
 pub(crate) use queue::EventQueue;
 pub(crate) use topology::Routes;
 pub use topology::{HostId, LinkId, LinkPlan, NodeId, NodeKind, Topology};
 
-use crate::link::{Allows, Link, LossModel, Ticket, Verdict};
+use crate::link::{Allows, Link, LossModel, Origin, Ticket, Verdict};
 use crate::pcapng::{InterfaceId, PcapNg};
 use trace::Tracer;
 use traffic::Source;
@@ -40,6 +42,7 @@ pub(crate) struct Network<'w> {
     /// Interfaces whose host does not have their address at present.
     away: Vec<NodeId>,
     background: Background,
+    departures: Departures,
     capture: Option<Capture<'w>>,
     pub(crate) tracer: Option<Tracer>,
     /// Packets without a route, or whose source or destination address no host has at present.
@@ -83,6 +86,7 @@ impl<'w> Network<'w> {
             addresses,
             away: Vec::new(),
             background: Background::default(),
+            departures: Departures::default(),
             capture: None,
             tracer: None,
             unroutable: 0,
@@ -181,13 +185,54 @@ impl<'w> Network<'w> {
             mark: packet.ecn != Ecn::NotEct,
         };
         let (size, link) = (packet.wire_size(), &mut self.links[on.index()]);
-        let verdict = link.offer_as(now, size, packet.bytes(), allows);
+        let origin =
+            if link.is_managed() { departures::origin(id, packet) } else { Origin::default() };
+        let verdict = link.offer_as(now, size, packet.bytes(), allows, origin);
         if let Some(capture) = &mut self.capture {
             capture.record(now, on, packet, verdict);
         }
         if let Some(tracer) = &mut self.tracer {
             tracer.offered(now, on, id, verdict);
         }
+        self.settle(on, id, verdict);
+        if verdict == Verdict::Wait {
+            self.departures.waits();
+            self.schedule_departure(now, on);
+        }
+    }
+
+    /// A link takes the next packet from its queue.
+    pub(crate) fn depart(&mut self, now: Time, on: LinkId) {
+        if !self.departures.is_due(now, on) {
+            return;
+        }
+        while let Some((id, verdict)) = self.links[on.index()].depart(now) {
+            match departures::name(id) {
+                departures::Name::Background { source, hop } => {
+                    let link = on.index();
+                    self.background.settle(source, hop, link, verdict, &mut self.events);
+                }
+                departures::Name::Packet(id) => {
+                    self.departures.leaves();
+                    if let (Verdict::Drop(reason), Some(tracer)) = (verdict, &mut self.tracer) {
+                        tracer.dropped(id, reason);
+                    }
+                    self.settle(on, id, verdict);
+                }
+            }
+        }
+        self.schedule_departure(now, on);
+    }
+
+    /// Schedules the next departure from a link in whose queue packets may wait.
+    fn schedule_departure(&mut self, now: Time, on: LinkId) {
+        if let Some(at) = self.departures.next(now, on, &self.links[on.index()]) {
+            self.events.schedule(at, Event::Departure { link: on });
+        }
+    }
+
+    /// Schedules the arrival of a packet that a link transmits, or takes it back.
+    fn settle(&mut self, on: LinkId, id: PacketId, verdict: Verdict) {
         match &verdict {
             Verdict::Deliver { arrival, duplicate } => {
                 let (at, ticket) = (arrival.at, arrival.ticket);
@@ -210,6 +255,7 @@ impl<'w> Network<'w> {
                 }
             }
             Verdict::Drop(_) => self.packets.give_back(id),
+            Verdict::Wait => {}
         }
     }
 
@@ -239,19 +285,32 @@ impl<'w> Network<'w> {
         self.background.start(sources, &mut self.events);
     }
 
+    /// Number of buffers of packets that wait in queues, or are under way.
+    pub(crate) fn expected_buffers(&self) -> usize {
+        self.departures.waiting() + self.events.len()
+    }
+
     /// Whether only events of background traffic, which never ends, are left.
     pub(crate) fn is_idle(&self) -> bool {
-        self.events.len() == self.background.waiting()
+        let others = self.background.waiting() + self.departures.scheduled();
+        self.departures.is_idle() && self.events.len() == others
     }
 
     /// A source of background traffic sends a packet.
     pub(crate) fn emit(&mut self, now: Time, source: u32) {
-        self.background.emit(now, source, &mut self.links, &mut self.events);
+        let on = self.background.emit(now, source, &mut self.links, &mut self.events);
+        if let Some(on) = on {
+            self.schedule_departure(now, on);
+        }
     }
 
     /// A background packet reaches the end of the n-th link of its route.
     pub(crate) fn arrive_background(&mut self, now: Time, source: u32, hop: u32, ticket: Ticket) {
-        self.background.arrive(now, source, hop, ticket, &mut self.links, &mut self.events);
+        let (links, events) = (&mut self.links, &mut self.events);
+        let on = self.background.arrive(now, source, hop, ticket, links, events);
+        if let Some(on) = on {
+            self.schedule_departure(now, on);
+        }
     }
 
     /// Number of links between two interfaces; `None` if there is no route.

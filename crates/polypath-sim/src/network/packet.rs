@@ -68,6 +68,11 @@ impl Packet {
 pub(crate) struct PacketId(u32);
 
 impl PacketId {
+    /// The packet with this index in its pool.
+    pub(crate) const fn new(index: usize) -> Self {
+        Self(index as u32)
+    }
+
     /// Index of the packet in the pool.
     pub(crate) const fn index(self) -> usize {
         self.0 as usize

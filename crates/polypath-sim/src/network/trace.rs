@@ -52,6 +52,15 @@ const SENT: u8 = 0;
 const DELIVERED: u8 = 1;
 const DOWN: u8 = 4;
 
+const fn fate_of(reason: DropReason) -> u8 {
+    match reason {
+        DropReason::Loss => 2,
+        DropReason::Queue | DropReason::Early | DropReason::Policer => 3,
+        DropReason::Down => DOWN,
+        DropReason::Mtu => 5,
+    }
+}
+
 /// A packet. All columns have the same length, except `first_chunk`, which has one more element.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Packets {
@@ -216,11 +225,8 @@ impl Tracer {
         hops.link.push(link.0);
         hops.arrival.push(f64::NAN);
         hops.fate.push(match verdict {
-            Verdict::Deliver { .. } => SENT,
-            Verdict::Drop(DropReason::Loss) => 2,
-            Verdict::Drop(DropReason::Queue | DropReason::Early | DropReason::Policer) => 3,
-            Verdict::Drop(DropReason::Down) => DOWN,
-            Verdict::Drop(DropReason::Mtu) => 5,
+            Verdict::Deliver { .. } | Verdict::Wait => SENT,
+            Verdict::Drop(reason) => fate_of(reason),
         });
     }
 
@@ -237,6 +243,13 @@ impl Tracer {
             hops.arrival[hop] = now.as_secs_f64();
         }
         hops.fate[hop] = if delivered { DELIVERED } else { DOWN };
+    }
+
+    /// A packet that waited for a link is dropped.
+    pub(crate) fn dropped(&mut self, id: PacketId, reason: DropReason) {
+        if let Some(hop) = self.place(id).and_then(|under_way| under_way.hop) {
+            self.trace.hops.fate[hop] = fate_of(reason);
+        }
     }
 
     pub(crate) fn finish(mut self) -> PacketTrace {

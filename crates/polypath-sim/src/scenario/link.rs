@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::cross_traffic::CrossTraffic;
-use crate::link::{LinkConfig, LossModel, Policer, RateTrace, Red, Reordering};
+use crate::link::{Codel, LinkConfig, LossModel, Policer, RateTrace, Red, Reordering};
 use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 
 /// Declares a struct with the parameters of a link: for paths, for links, and for the overrides of
@@ -27,7 +27,8 @@ macro_rules! with_link_parameters {
             /// One-way propagation delay; none by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub delay: Option<Span>,
-            /// Limit of the transmission queue; "50 packets" by default.
+            /// Limit of the transmission queue; "50 packets" by default, "10240 packets" with
+            /// `codel`.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub queue: Option<QueueLimit>,
             /// Largest packet, IP header included; without it there is no limit.
@@ -39,6 +40,9 @@ macro_rules! with_link_parameters {
             /// Random early detection before the queue; none by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub red: Option<Red>,
+            /// CoDel or FQ-CoDel in place of a drop-tail queue; none by default.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub codel: Option<Codel>,
             /// Token bucket that drops packets beyond its rate; none by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub policer: Option<Policer>,
@@ -96,6 +100,7 @@ macro_rules! with_link_parameters {
                 self.mtu = self.mtu.or(base.mtu);
                 self.mark_at = self.mark_at.or(base.mark_at);
                 self.red = self.red.or(base.red);
+                self.codel = self.codel.or(base.codel);
                 self.policer = self.policer.or(base.policer);
                 self.loss = self.loss.take().or_else(|| base.loss.clone());
                 self.reorder = self.reorder.or(base.reorder);
@@ -109,14 +114,18 @@ macro_rules! with_link_parameters {
                 let own = over.rate.is_some() || over.trace.is_some();
                 let (rate, trace) =
                     if own { (over.rate, &over.trace) } else { (self.rate, &self.trace) };
+                let codel = over.codel.or(self.codel);
+                let default =
+                    if codel.is_some() { Codel::LIMIT } else { QueueLimit::default() };
                 LinkConfig {
                     rate,
                     trace: trace.clone(),
                     delay: over.delay.or(self.delay).unwrap_or_default().duration(),
-                    queue: over.queue.or(self.queue).unwrap_or_default(),
+                    queue: over.queue.or(self.queue).unwrap_or(default),
                     mtu: mtu.map(|size| u32::try_from(size.0).unwrap_or(u32::MAX)),
                     mark_at: over.mark_at.or(self.mark_at),
                     red: over.red.or(self.red),
+                    codel,
                     policer: over.policer.or(self.policer),
                     loss: over.loss.clone().or_else(|| self.loss.clone()).unwrap_or_default(),
                     reorder: over.reorder.or(self.reorder),
@@ -216,6 +225,7 @@ impl PathSpec {
             mtu,
             mark_at,
             red,
+            codel,
             policer,
             loss,
             reorder,
@@ -230,6 +240,7 @@ impl PathSpec {
             ("mtu", mtu.is_some()),
             ("mark_at", mark_at.is_some()),
             ("red", red.is_some()),
+            ("codel", codel.is_some()),
             ("policer", policer.is_some()),
             ("loss", loss.is_some()),
             ("reorder", reorder.is_some()),

@@ -443,6 +443,23 @@ fn check_link(config: &LinkConfig, key: &Key) -> Result<(), Problem> {
     if config.mtu.is_some_and(|mtu| mtu < LEAST_MTU) {
         return Err(Problem::new(key.field("mtu"), "allowed: at least 68 B"));
     }
+    if let Some(codel) = &config.codel {
+        let of = |name: &'static str, text: &str| {
+            Err(Problem::new(key.field("codel").field(name), text))
+        };
+        if config.red.is_some() {
+            return Err(Problem::new(key.field("codel"), "either red or codel, not both"));
+        }
+        if codel.interval.0 == 0 {
+            return of("interval", "allowed: above 0");
+        }
+        if !(1..=65_536).contains(&codel.flows) {
+            return of("flows", "allowed: 1 to 65536");
+        }
+        if codel.quantum == 0 {
+            return of("quantum", "allowed: above 0");
+        }
+    }
     if let Some(red) = &config.red {
         let of =
             |name: &'static str, text: &str| Err(Problem::new(key.field("red").field(name), text));

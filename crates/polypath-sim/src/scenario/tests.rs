@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::RunOptions;
-use crate::link::{LossModel, LossScript, PacketKind, RateTrace, Red, Reordering};
+use crate::link::{Codel, LossModel, LossScript, PacketKind, RateTrace, Red, Reordering};
 use crate::units::{Probability, QueueLimit, Rate, Size, Span, SpanRange};
 
 const GOOD: &str = r#"
@@ -96,7 +96,7 @@ fn wrong_keys_get_one_line() {
         (
             edited("delay =", "dealy ="),
             "line 6: path[0].dealy: no such key; did you mean \"delay\"? \
-          allowed: name, addresses, forward, back, edge, shares, cross_traffic, rate, trace, delay, queue, mtu, mark_at, red, policer, loss, reorder, \
+          allowed: name, addresses, forward, back, edge, shares, cross_traffic, rate, trace, delay, queue, mtu, mark_at, red, codel, policer, loss, reorder, \
           duplicate, corrupt",
         ),
         (
@@ -699,6 +699,18 @@ fn link_spec() -> impl Strategy<Value = LinkSpec> {
             Red { min, max: min + more, probability, weight }
         },
     );
+    let codel = (any::<u64>(), 1..=u64::MAX, 1..=65_536u32, 1..=u32::MAX).prop_map(
+        |(target, interval, flows, quantum)| Codel {
+            target: Span(target),
+            interval: Span(interval),
+            flows,
+            quantum,
+        },
+    );
+    let managed = prop_oneof![
+        prop::option::of(red).prop_map(|red| (red, None)),
+        codel.prop_map(|codel| (None, Some(codel))),
+    ];
     (
         prop::option::of((1..=u64::MAX).prop_map(Rate)),
         prop::option::of(any::<u64>().prop_map(Span)),
@@ -707,21 +719,24 @@ fn link_spec() -> impl Strategy<Value = LinkSpec> {
         prop::option::of(loss),
         prop::option::of(reorder),
         prop::option::of(p()),
-        prop::option::of(red),
+        managed,
     )
-        .prop_map(|(rate, delay, queue, mtu, loss, reorder, duplicate, red)| LinkSpec {
-            rate,
-            trace: None,
-            delay,
-            queue,
-            mtu,
-            mark_at: None,
-            red,
-            policer: None,
-            loss,
-            reorder,
-            duplicate,
-            corrupt: duplicate,
+        .prop_map(|(rate, delay, queue, mtu, loss, reorder, duplicate, (red, codel))| {
+            LinkSpec {
+                rate,
+                trace: None,
+                delay,
+                queue,
+                mtu,
+                mark_at: None,
+                red,
+                codel,
+                policer: None,
+                loss,
+                reorder,
+                duplicate,
+                corrupt: duplicate,
+            }
         })
 }
 
@@ -811,4 +826,20 @@ fn random_early_detection_has_defaults_and_limits() {
     );
     wrong("red = { min = 5, max = 6, weight = nan }", "path[0].red.weight");
     wrong("red = { min = 5, max = 6, size = 7 }", "size");
+}
+
+#[test]
+fn codel_has_defaults_and_limits() {
+    let with =
+        |codel: &str| Scenario::from_toml(&GOOD.replacen("rate =", &format!("{codel}\nrate ="), 1));
+    let path = &with("codel = { flows = 1024 }").unwrap().paths[0];
+    assert_eq!(path.codel, Some(Codel { flows: 1024, ..Codel::default() }));
+    let wrong = |codel: &str, why: &str| {
+        let error = with(codel).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    };
+    wrong("codel = { interval = \"0 ms\" }", "path[0].codel.interval: allowed: above 0");
+    wrong("codel = { flows = 0 }", "path[0].codel.flows: allowed: 1 to 65536");
+    wrong("codel = { quantum = 0 }", "path[0].codel.quantum: allowed: above 0");
+    wrong("red = { min = 5, max = 6 }\ncodel = {}", "path[0].codel: either red or codel, not both");
 }
