@@ -57,12 +57,16 @@ impl Sender<'_> {
         // The highest TSN on this path: below what CMT sends ahead, there are TSNs that are sent
         // later.
         let highest = self.paths[marked].highest_sent().unwrap_or_else(|| flight.highest());
+        let p = &mut self.paths[marked];
+        let round_trip = p.srtt().unwrap_or_default();
+        if p.marks.is_to_be_answered(lowest, self.now, round_trip) {
+            self.outbox.push_cwr(path, lowest);
+        }
         if self.paths[marked].marks.notified(lowest, highest) {
             self.cut_window(self.now, marked, Congestion::Ecn);
             let p = &mut self.paths[marked];
             p.recovery.clear_undo();
             p.stats.congestion_notified += 1;
         }
-        self.outbox.push_cwr(path, lowest);
     }
 }

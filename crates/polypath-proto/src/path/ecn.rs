@@ -4,7 +4,10 @@
 //! of them, gets no more of them. QUIC's receivers count codepoints; SCTP's report marks only, so
 //! that a path that clears codepoints is not detected: there, congestion shows as loss.
 
+use std::time::Duration;
+
 use crate::ids::Tsn;
+use crate::time::Time;
 
 /// Marks in a row, from the first packet on, after which a path counts as one that marks all.
 const ALL_MARKED: u32 = 10;
@@ -30,6 +33,8 @@ pub(crate) struct Marks {
     reduced: Option<Tsn>,
     /// TSN of the last ECNE.
     last: Option<Tsn>,
+    /// When the last CWR was sent.
+    answered: Option<Time>,
     validation: Validation,
     /// A TSN of the first ECN-capable packet of the test.
     first: Option<Tsn>,
@@ -90,6 +95,24 @@ impl Marks {
             self.reduced = Some(highest);
         }
         reduces
+    }
+
+    /// Whether an ECNE with this TSN is to be answered with a CWR; to be asked before
+    /// [`notified`](Self::notified). One that is new is, and a repeated one after one and a half
+    /// round trips: those of the first were sent before the CWR could arrive, later ones show that
+    /// it was lost.
+    pub(crate) fn is_to_be_answered(
+        &mut self,
+        lowest: Tsn,
+        now: Time,
+        round_trip: Duration,
+    ) -> bool {
+        let due = self.last.is_none_or(|last| lowest.is_after(last))
+            || self.answered.is_none_or(|answered| now.since(answered) >= round_trip * 3 / 2);
+        if due {
+            self.answered = Some(now);
+        }
+        due
     }
 
     /// T3-rtx has expired: the path may have changed.

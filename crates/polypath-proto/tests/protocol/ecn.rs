@@ -69,8 +69,19 @@ fn only_new_data_may_be_marked() {
 #[test]
 fn new_data_behind_an_answer_may_be_marked() {
     let mut net = established(1, config().build().unwrap());
-    marks(&mut net).set(20);
-    net.send(0, 0, payload(1, 300_000)).unwrap();
+    let (mut data, mut answers) = (0, 0);
+    net.filter(move |p| {
+        data += u32::from(p.has("DATA"));
+        answers += u32::from(p.has("CWR"));
+        match () {
+            // The second answer comes when the reduced window is open again.
+            () if p.has("CWR") && answers == 1 => Fate::Drop,
+            () if p.has("DATA") && data == 40 => Fate::Marked,
+            () => Fate::Pass,
+        }
+    });
+    // Two such messages leave room for a CWR in their packet.
+    (0..400).for_each(|n| net.send(0, 0, payload(n, 700)).unwrap());
     net.run(S(20));
     let answers: Vec<Sent> =
         net.sent(0).into_iter().filter(|p| p.has("CWR") && p.has("DATA")).collect();
@@ -242,6 +253,35 @@ fn one_answer_for_all_that_came_together() {
         })
         .collect();
     assert_eq!(answered, [Tsn(first.wrapping_add(2))]);
+}
+
+/// RFC 4960 Appendix A: a receiver repeats the ECNE with each SACK until a CWR arrives. A sender
+/// that answered each one would send more CWRs than data in the round trip after a mark; one that
+/// answered the first only would leave the peer without an answer if it is lost.
+#[test]
+fn a_repeated_echo_is_answered_once_unless_the_answer_was_lost() {
+    for lost in 0..=1 {
+        let mut net = established(1, config().build().unwrap());
+        let (mut data, mut answers) = (0u32, 0);
+        net.filter(move |p| {
+            data += u32::from(p.has("DATA"));
+            answers += u32::from(p.has("CWR"));
+            match () {
+                () if p.has("CWR") && answers <= lost => Fate::Drop,
+                () if p.has("DATA") && data == 40 => Fate::Marked,
+                () => Fate::Pass,
+            }
+        });
+        let mark = net.log.len();
+        net.send(0, 0, payload(1, 400_000)).unwrap();
+        net.run(S(5));
+        assert_eq!(net.a(0).buffered(), 0);
+        assert_eq!(notified(&net, 0, 0), 1);
+        let sent = net.sent_since(0, mark).iter().filter(|p| p.has("CWR")).count();
+        assert_eq!(sent, 1 + lost as usize, "{lost} lost");
+        let echoes = net.sent_since(1, mark).iter().filter(|p| p.has("ECNE")).count();
+        assert!(echoes > 2 * sent, "{echoes}");
+    }
 }
 
 /// A peer that treats an ECNE as malformed drops the chunks after it (usrsctp): no chunk follows an
