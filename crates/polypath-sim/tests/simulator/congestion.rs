@@ -191,8 +191,8 @@ fn two_flows_share_a_link() {
     }
 }
 
-/// Each probe of BBR for bandwidth makes CUBIC lose packets, so that it must leave CUBIC the time to
-/// grow in between.
+/// Each probe of BBR for bandwidth makes CUBIC lose packets, so that it must leave CUBIC the time
+/// to grow in between.
 #[test]
 fn cubic_is_not_starved_by_bbr() {
     for seed in 1..=2 {
