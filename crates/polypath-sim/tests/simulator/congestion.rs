@@ -145,9 +145,9 @@ fn the_standing_queue_of_bbr_is_at_most_half_of_cubics() {
     assert!(bbr <= cubic / 2.0, "{bbr:.1} and {cubic:.1} ms");
 }
 
-/// Jain's index of two flows that share `link`, the second one 2.3 s younger, from the 30th to the
-/// 60th second.
-fn jain(rate: u32, rtt: u32, seed: u64) -> f64 {
+/// Bytes that two flows with these controllers deliver from the 30th to the 60th second over a link
+/// with a queue of its bandwidth-delay product. The second one is 2.3 s younger.
+fn delivered_by(controllers: [&str; 2], rate: u32, rtt: u32, seed: u64) -> [f64; 2] {
     let mut text = format!(
         "schema = 1\nseed = {seed}\n[run]\ncheck_content = false\ncheck_checksums = false\n\
          check_every = \"end\"\n[[path]]\nname = \"p0\"\nrate = \"{rate} Mbit/s\"\n\
@@ -156,11 +156,12 @@ fn jain(rate: u32, rtt: u32, seed: u64) -> f64 {
         rtt * 500,
         rate * 125 * rtt,
     );
-    for (path, start) in [0, 2300].into_iter().enumerate() {
+    for (path, controller) in controllers.iter().enumerate() {
+        let start = 2300 * path;
         text += &format!(
             "[[association]]\nname = \"flow{path}\"\nfrom = \"sender\"\nto = \"receiver\"\n\
-             paths = [\"p{path}\"]\nworkload = {{ size = \"10 GB\", message_size = \"64 KB\", \
-             start = \"{start} ms\" }}\n"
+             paths = [\"p{path}\"]\npolicy = {{ congestion = \"{controller}\" }}\n\
+             workload = {{ size = \"10 GB\", message_size = \"64 KB\", start = \"{start} ms\" }}\n"
         );
     }
     let mut scenario = Scenario::from_toml(&text).unwrap();
@@ -170,7 +171,12 @@ fn jain(rate: u32, rtt: u32, seed: u64) -> f64 {
         outcome.associations.iter().map(|a| a.forward.bytes_delivered as f64).collect::<Vec<_>>()
     };
     let (half, all) = (delivered(30), delivered(60));
-    let (a, b) = (all[0] - half[0], all[1] - half[1]);
+    [all[0] - half[0], all[1] - half[1]]
+}
+
+/// Jain's index of two flows with these controllers.
+fn jain(controllers: [&str; 2], rate: u32, rtt: u32, seed: u64) -> f64 {
+    let [a, b] = delivered_by(controllers, rate, rtt, seed);
     (a + b).powi(2) / (a * a + b * b) / 2.0
 }
 
@@ -179,8 +185,23 @@ fn jain(rate: u32, rtt: u32, seed: u64) -> f64 {
 fn two_flows_share_a_link() {
     for (rate, rtt) in [(20, 20), (20, 100)] {
         for seed in 1..=2 {
-            let index = jain(rate, rtt, seed);
+            let index = jain(["bbr"; 2], rate, rtt, seed);
             assert!(index >= 0.95, "{rate} Mbit/s, {rtt} ms, seed {seed}: {index:.3}");
         }
     }
+}
+
+/// Each probe of BBR for bandwidth makes CUBIC lose packets, so that it must leave CUBIC the time
+/// to grow in between.
+#[test]
+fn cubic_is_not_starved_by_bbr() {
+    for seed in 1..=2 {
+        for (rate, rtt) in [(20, 100), (100, 20)] {
+            let index = jain(["bbr", "cubic"], rate, rtt, seed);
+            assert!(index >= 0.9, "{rate} Mbit/s, {rtt} ms, seed {seed}: {index:.3}");
+        }
+    }
+    // 833 packets in flight: CUBIC takes minutes to get its share.
+    let [bbr, cubic] = delivered_by(["bbr", "cubic"], 100, 100, 1);
+    assert!(cubic >= 0.2 * (bbr + cubic), "{:.3}", cubic / (bbr + cubic));
 }

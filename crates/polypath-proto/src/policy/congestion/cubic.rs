@@ -33,11 +33,11 @@ pub static CUBIC: Entry<dyn CongestionController> = Entry::<dyn CongestionContro
 .with_needs(Needs::NONE.pacing());
 
 /// RFC 9438 4.6: "The parameter beta_cubic SHOULD be set to 0.7".
-const BETA: f64 = 0.7;
+pub(super) const BETA: f64 = 0.7;
 /// RFC 8511 3.1: "CUBIC connections benefit from beta_ecn of 0.85".
 const BETA_ECN: f64 = 0.85;
 /// RFC 9438 5: "Therefore, C SHOULD be set to 0.4", in segments per cubic second.
-const C: f64 = 0.4;
+pub(super) const C: f64 = 0.4;
 /// RFC 9438 4.3: 3 * (1 - beta_cubic) / (1 + beta_cubic).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// The window never grows beyond this many bytes.

@@ -184,6 +184,8 @@ pub(super) struct Model {
     /// Another path of the association probes for bandwidth.
     pub(super) another_probes: bool,
     pub(super) cycle_stamp: Time,
+    /// The end of the last probe, or of Startup. Unlike `cycle_stamp`, ProbeRTT leaves it as it is.
+    pub(super) probe_stamp: Time,
     /// The shortest round-trip times of the current round trip and of the last one.
     pub(super) round_rtt: (Option<Duration>, Option<Duration>),
     /// The window was full in the current round trip, and in the last one.
@@ -258,6 +260,7 @@ impl Model {
             bw_probe_wait: Duration::ZERO,
             another_probes: false,
             cycle_stamp: now,
+            probe_stamp: now,
             round_rtt: (None, None),
             cwnd_limited: (false, false),
             probe_rtt_min_delay: None,

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use super::super::cubic;
 use super::model::{Ack, AckPhase, INFINITY, Model, State};
 use crate::time::Time;
 
 /// Draft 5.3.3.5.2: the wait in wall clock time is 2 to 3 seconds.
 const LEAST_WAIT: Duration = Duration::from_secs(2);
-/// At most this many round trips, so that Reno and CUBIC get their share (draft 5.3.3.5.1).
+/// At most this many round trips (draft 5.3.3.5.2).
 const RENO_ROUNDS: u64 = 63;
+/// Seconds that a probe waits for others at most: K of 2300 packets.
+const LONGEST_WAIT: f64 = 12.0;
 /// A queue counts as that of others from this part of the shortest round-trip time.
 const QUEUE_OF_OTHERS: u32 = 10;
 
@@ -19,6 +22,9 @@ impl Model {
         self.probe_up_acked_per_inc = INFINITY;
         self.pick_probe_wait(now);
         self.cycle_stamp = now;
+        if self.state != State::ProbeRtt {
+            self.probe_stamp = now;
+        }
         self.ack_phase = AckPhase::ProbeStopping;
         self.start_round();
         self.state = State::Down;
@@ -81,9 +87,14 @@ impl Model {
     /// DOWN or CRUISE: `IsTimeToProbeBW`, `IsTimeToCruise`.
     fn end_wait(&mut self, ack: &Ack) {
         let waited = |times| ack.now > self.cycle_stamp + self.bw_probe_wait * times;
-        let due = waited(1) || self.is_reno_probe_time(ack.cwnd);
-        if due && (!self.another_probes || waited(2)) {
-            if self.is_queue_of_others() {
+        let rounds = self.reno_rounds(ack.cwnd);
+        let due = waited(1) || self.rounds_since_probe_up >= rounds.min(RENO_ROUNDS);
+        // Others grow into their share meanwhile.
+        let queue = self.is_queue_of_others();
+        let early =
+            queue && self.rounds_since_probe_up < rounds && !self.is_cubic_probe_time(ack.now);
+        if due && !early && (!self.another_probes || waited(2)) {
+            if queue {
                 self.give_up_headroom();
             }
             self.start_refill();
@@ -130,10 +141,23 @@ impl Model {
         self.set_pacing_rate(self.state.gains().0);
     }
 
-    /// `IsRenoCoexistenceProbeTime`: as many round trips as there are packets in flight.
-    fn is_reno_probe_time(&self, cwnd: u64) -> bool {
-        let rounds = (self.target_inflight(cwnd) / self.smss).min(RENO_ROUNDS);
-        self.rounds_since_probe_up >= rounds
+    /// The time scale of `IsRenoCoexistenceProbeTime`: as many round trips as there are packets in
+    /// flight.
+    fn reno_rounds(&self, cwnd: u64) -> u64 {
+        self.target_inflight(cwnd) / self.smss
+    }
+
+    /// Whether a flow of CUBIC of this size would have got back the window that the last probe cost
+    /// it: K of RFC 9438 4.2. Each probe fills the queue, and the losses cut such a flow to 0.7. It
+    /// grows from loss to loss only if the time between them exceeds its own K, which the draft
+    /// waits for up to 62 packets. With the K of this flow's volume, both come to the same volume.
+    fn is_cubic_probe_time(&self, now: Time) -> bool {
+        if self.inflight_longterm == INFINITY {
+            return true;
+        }
+        let packets = self.inflight_longterm as f64 / self.smss as f64;
+        let k = (packets * (1.0 - cubic::BETA) / cubic::C).cbrt().min(LONGEST_WAIT);
+        now >= self.probe_stamp + Duration::from_secs_f64(k)
     }
 
     /// `IsTimeToCruise`.

@@ -325,7 +325,8 @@ fn a_probe_into_a_queue_of_others_begins_with_headroom() {
         m.inflight_longterm = 200_000;
         m.start_down(Time::from_secs(2));
         m.ack_phase = AckPhase::Init;
-        let now = Time::from_secs(2) + m.bw_probe_wait + MS(1);
+        // K of 200 packets is 5.3 s.
+        let now = Time::from_secs(2) + SECS(6);
         m.round_rtt = (Some(MS(150)), Some(rtt));
         m.update_cycle_phase(&Ack { lost: 10_000, ..ack(now) });
         assert_eq!((m.state, m.inflight_longterm), (State::Refill, bound), "{rtt:?}");
@@ -348,6 +349,42 @@ fn small_flows_probe_as_often_as_reno() {
         m.update_cycle_phase(&ack(Time::from_secs(2)));
         assert_eq!(m.state, State::Refill);
     }
+}
+
+/// A probe into a queue of others waits for K of RFC 9438 4.2: cbrt(300 * 0.3 / 0.4) = 6.08 s for
+/// 300 packets, or until Reno would have got its window back, in as many round trips as packets.
+/// Without such a queue, or without a bound, it waits as in the draft.
+#[test]
+fn a_probe_into_a_queue_of_others_leaves_cubic_the_time_to_grow() {
+    const K: Duration = Duration::from_micros(6_082_202);
+    let begin = Time::from_secs(2);
+    let after = |wait: Duration, rounds, rtt, longterm| {
+        let mut m = model(1_000_000, MS(100));
+        m.full_bw_reached = true;
+        m.inflight_longterm = longterm;
+        m.state = State::Up;
+        m.start_down(begin);
+        // ProbeRTT in between does not begin the wait anew.
+        m.state = State::ProbeRtt;
+        m.start_down(begin + SECS(1));
+        m.ack_phase = AckPhase::Init;
+        m.state = State::Cruise;
+        m.rounds_since_probe_up = rounds;
+        m.round_rtt = (Some(rtt), Some(MS(150)));
+        m.update_cycle_phase(&Ack { lost: 10_000, ..ack(begin + wait) });
+        m.state
+    };
+    let (queue, empty) = (MS(150), MS(105));
+    assert_eq!(after(K - MS(1), 63, queue, 300_000), State::Cruise);
+    assert_eq!(after(K + MS(1), 20, queue, 300_000), State::Refill);
+    assert_eq!(after(SECS(5), 100, queue, 300_000), State::Refill, "100 packets are the product");
+    assert_eq!(after(SECS(5), 63, queue, INFINITY), State::Refill);
+    assert_eq!(after(SECS(5), 63, empty, 300_000), State::Refill);
+    // The draft's wait is the least, and 12 s are the most.
+    assert_eq!(after(MS(2500), 20, queue, 20_000), State::Cruise, "2 s after ProbeRTT");
+    assert_eq!(after(SECS(4), 20, queue, 20_000), State::Refill);
+    assert_eq!(after(MS(11_999), 63, queue, 100_000_000), State::Cruise);
+    assert_eq!(after(SECS(12), 63, queue, 100_000_000), State::Refill);
 }
 
 /// Unlike in the draft, which knows one path, a probe waits for that of another path, but not for
