@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Measures speed, always against a peer in the same run: programs take turns (A B A B ...), medians count.
 
-    benches/run.py [--rounds N] [--seconds S] [--only sim|loopback|earlier] [--earlier REVISION]
+    benches/run.py [--rounds N] [--seconds S] [--only sim|loopback|overhead|earlier] [--earlier REVISION]
                    [--output docs/performance.md]
 
 sim:      one file at 3 % loss, simulated: CPU seconds of `polypath sim` and of ns-2.
 loopback: one association between two processes, messages of 1, 16 and 64 KiB: polypath in clear and
           encrypted, usrsctp, quinn, and plain UDP with and without segmentation offload. Goodput at the
           receiver, CPU seconds per GB of each side.
+overhead: what `polypath run` and libpolypath add to the crate (benches/overhead.py).
 earlier:  this revision and an earlier one (benches/earlier.py): CPU seconds in pairs, with an interval.
 
 CPU seconds are user and system time of whole processes. Standard library only.
@@ -28,6 +29,7 @@ import tomllib
 from pathlib import Path
 
 import earlier
+import overhead
 from processes import PORT, ROOT, SCENARIO, TARGET, Bulk, Failed, build_cargo, progress, run, transfer
 
 HERE = ROOT / "benches"
@@ -269,7 +271,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=3.0, help="length of a transfer")
-    parser.add_argument("--only", choices=["sim", "loopback", "earlier"])
+    parser.add_argument("--only", choices=["sim", "loopback", "overhead", "earlier"])
     parser.add_argument("--earlier", default=earlier.BEFORE, metavar="REVISION", help="to compare with")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "performance.md")
     arguments = parser.parse_args()
@@ -287,6 +289,8 @@ def main() -> None:
             lines += simulated_page(simulated(arguments.rounds))
         if arguments.only in (None, "loopback"):
             lines += loopback_page(loopback(arguments.rounds, arguments.seconds), arguments.seconds)
+        if arguments.only in (None, "overhead"):
+            lines += overhead.page(overhead.measure(arguments.rounds, arguments.seconds), arguments.seconds)
         if arguments.only in (None, "earlier") and earlier.is_there(arguments.earlier):
             build_cargo("-p", "polypath-cli")
             build_cargo("-p", "polypath", "--example", "loopback")

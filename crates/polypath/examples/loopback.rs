@@ -1,14 +1,18 @@
-//! Measures message throughput and CPU time of one association between two processes.
+//! Measures message throughput, round-trip times and CPU time of one association between two
+//! processes.
 //!
 //! ```text
 //! loopback pair --size 65536 --seconds 5      # both sides, the receiver in a process of its own
 //! loopback recv --udp-port 9899               # one side each
 //! loopback send 127.0.0.1:9899 --size 65536 --seconds 5
+//! loopback echo --udp-port 9899               # ping-pong
+//! loopback ping 127.0.0.1:9899 --size 64 --count 20000
 //! ```
 //! Each prints one line of JSON on stdout. MB are 10^6 bytes, GB 10^9; CPU seconds are user and
 //! system time of the process.
 
 use std::error::Error;
+use std::hint::black_box;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
@@ -19,12 +23,15 @@ use clap::{Args, Parser, Subcommand};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use polypath::{
-    Config, ConnectOptions, Encapsulation, Encryption, Endpoint, EndpointOptions, Identity,
-    Message, StreamId, Trust,
+    Association, Config, ConnectOptions, Encapsulation, Encryption, Endpoint, EndpointOptions,
+    Identity, Message, StreamId, Trust,
 };
 use serde_json::{Value, json};
 
 const SCTP_PORT: u16 = 9260;
+
+/// Round trips before those that are measured.
+const WARM_UP: usize = 200;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -47,29 +54,47 @@ struct Cli {
     /// Constants and policies.
     #[arg(long, global = true, default_value = "modern")]
     profile: String,
+    /// Copy each message from and to one buffer of the program, as the socket functions of C do.
+    #[arg(long, global = true)]
+    copy: bool,
 }
 
 #[derive(Subcommand)]
 enum Side {
     /// Receives from one sender until it is done.
-    Recv {
-        #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
-        bind: IpAddr,
-        /// 0 picks any free port; the port is printed on stderr.
-        #[arg(long, default_value_t = polypath::UDP_PORT)]
-        udp_port: u16,
-    },
+    Recv(Local),
     /// Sends to a receiver.
     Send {
         to: SocketAddr,
         #[command(flatten)]
         load: Load,
     },
+    /// Returns each message of one sender until it is done.
+    Echo(Local),
+    /// Sends messages to an echo, one after the other.
+    Ping {
+        to: SocketAddr,
+        /// Bytes of a message.
+        #[arg(long, default_value_t = 64)]
+        size: usize,
+        /// Number of messages that are measured, after as many as WARM_UP.
+        #[arg(long, default_value_t = 20_000)]
+        count: usize,
+    },
     /// Both, with the receiver as a separate process.
     Pair {
         #[command(flatten)]
         load: Load,
     },
+}
+
+#[derive(Args, Clone, Copy)]
+struct Local {
+    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    bind: IpAddr,
+    /// 0 picks any free port; the port is printed on stderr.
+    #[arg(long, default_value_t = polypath::UDP_PORT)]
+    udp_port: u16,
 }
 
 #[derive(Args, Clone, Copy)]
@@ -92,7 +117,9 @@ fn main() -> Result<(), Failure> {
         n => tokio::runtime::Builder::new_multi_thread().worker_threads(n).enable_all().build()?,
     };
     let result = match &cli.side {
-        Side::Recv { bind, udp_port } => runtime.block_on(recv(&cli, *bind, *udp_port))?,
+        Side::Recv(local) => runtime.block_on(recv(&cli, *local))?,
+        Side::Echo(local) => runtime.block_on(echo(&cli, *local))?,
+        Side::Ping { to, size, count } => runtime.block_on(ping(&cli, *to, *size, *count))?,
         Side::Send { to, load } => runtime.block_on(send(&cli, *to, *load))?,
         Side::Pair { load } => pair(&cli, &runtime, *load)?,
     };
@@ -123,13 +150,26 @@ fn endpoint(cli: &Cli, address: IpAddr, port: u16, udp_port: u16) -> Result<Endp
     })?)
 }
 
-async fn recv(cli: &Cli, bind: IpAddr, udp_port: u16) -> Result<Value, Failure> {
-    let endpoint = endpoint(cli, bind, SCTP_PORT, udp_port)?;
+/// An endpoint that listens, and its first association.
+async fn accepted(cli: &Cli, local: Local) -> Result<(Endpoint, Association), Failure> {
+    let endpoint = endpoint(cli, local.bind, SCTP_PORT, local.udp_port)?;
     eprintln!("{}", endpoint.local_addresses()[0]);
     let association = endpoint.accept().await.ok_or("the endpoint ended")?;
+    Ok((endpoint, association))
+}
+
+async fn recv(cli: &Cli, local: Local) -> Result<Value, Failure> {
+    let (endpoint, association) = accepted(cli, local).await?;
     let meter = Meter::start()?;
     let (mut bytes, mut messages) = (0, 0);
+    let mut buffer = vec![0; if cli.copy { 1 << 20 } else { 0 }];
     while let Some(received) = association.recv().await? {
+        if cli.copy {
+            let size = received.payload.len();
+            let room = buffer.get_mut(..size).ok_or("the message is too large to copy")?;
+            room.copy_from_slice(&received.payload);
+            black_box(&buffer);
+        }
         bytes += received.payload.len() as u64;
         messages += u64::from(received.end);
     }
@@ -139,13 +179,52 @@ async fn recv(cli: &Cli, bind: IpAddr, udp_port: u16) -> Result<Value, Failure> 
     Ok(result)
 }
 
-async fn send(cli: &Cli, to: SocketAddr, load: Load) -> Result<Value, Failure> {
+/// An association with a receiver, and its endpoint.
+async fn connected(cli: &Cli, to: SocketAddr) -> Result<(Endpoint, Association), Failure> {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
     };
     let endpoint = endpoint(cli, any, 0, 0)?;
     let association = endpoint.connect(ConnectOptions::new(SCTP_PORT, [to])).await?;
+    Ok((endpoint, association))
+}
+
+async fn echo(cli: &Cli, local: Local) -> Result<Value, Failure> {
+    let (endpoint, association) = accepted(cli, local).await?;
+    let meter = Meter::start()?;
+    let (mut bytes, mut messages) = (0, 0);
+    while let Some(received) = association.recv().await? {
+        bytes += received.payload.len() as u64;
+        messages += 1;
+        association.send(Message::new(received.stream, received.payload)).await?;
+    }
+    let result = meter.stop("echo", bytes, messages, &endpoint)?;
+    drop(association);
+    endpoint.close().await;
+    Ok(result)
+}
+
+async fn ping(cli: &Cli, to: SocketAddr, size: usize, count: usize) -> Result<Value, Failure> {
+    let (_endpoint, association) = connected(cli, to).await?;
+    let payload = Bytes::from(vec![0x5a; size]);
+    let mut times = Vec::with_capacity(count);
+    for round in 0..WARM_UP + count {
+        let start = Instant::now();
+        association.send(Message::new(StreamId(0), payload.clone())).await?;
+        association.recv().await?.ok_or("the echo has ended")?;
+        if round >= WARM_UP {
+            times.push(start.elapsed().as_secs_f64() * 1e6);
+        }
+    }
+    association.shutdown().await?;
+    times.sort_by(f64::total_cmp);
+    let at = |hundredths: usize| times.get(count * hundredths / 100);
+    Ok(json!({ "role": "ping", "median_us": at(50), "p99_us": at(99), "cpu_s": cpu_seconds()? }))
+}
+
+async fn send(cli: &Cli, to: SocketAddr, load: Load) -> Result<Value, Failure> {
+    let (endpoint, association) = connected(cli, to).await?;
     let meter = Meter::start()?;
     let payload = Bytes::from(vec![0x5a; load.size]);
     let end = meter.start + Duration::from_secs_f64(load.seconds);
@@ -153,8 +232,12 @@ async fn send(cli: &Cli, to: SocketAddr, load: Load) -> Result<Value, Failure> {
     while Instant::now() < end {
         // Small messages: reading the clock for each one would take a noticeable share of the time.
         for _ in 0..16 {
+            let payload = match cli.copy {
+                true => Bytes::copy_from_slice(black_box(&payload)),
+                false => payload.clone(),
+            };
             let message =
-                Message { unordered: load.unordered, ..Message::new(StreamId(0), payload.clone()) };
+                Message { unordered: load.unordered, ..Message::new(StreamId(0), payload) };
             association.send(message).await?;
             messages += 1;
         }
@@ -171,6 +254,7 @@ fn pair(cli: &Cli, runtime: &tokio::runtime::Runtime, load: Load) -> Result<Valu
         .args(["--mtu", &cli.mtu.to_string()])
         .args(["--profile", &cli.profile])
         .args(cli.encrypt.then_some("--encrypt"))
+        .args(cli.copy.then_some("--copy"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
