@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use libc::{cmsghdr, iovec, msghdr};
@@ -9,10 +10,11 @@ use libc::{cmsghdr, iovec, msghdr};
 use crate::bytes::Writer;
 use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
+use crate::inbox::Found;
 use crate::link::{Link, Phase, lock};
 use crate::request::Request;
 use crate::socket::{Pending, Sock, is_nonblocking};
-use crate::{abi, address, calls, many, real};
+use crate::{abi, address, calls, direct, engine, inbox, many, real};
 
 /// Parts of a message that one call may have.
 const MOST_PARTS: usize = 1023;
@@ -22,7 +24,12 @@ const MOST_PARTS: usize = 1023;
 /// # Safety
 ///
 /// The message is valid as sendmsg(2) requires.
-pub(crate) unsafe fn send(fd: c_int, sock: &Sock, message: &msghdr, flags: c_int) -> Errno<usize> {
+pub(crate) unsafe fn send(
+    fd: c_int,
+    sock: &Arc<Sock>,
+    message: &msghdr,
+    flags: c_int,
+) -> Errno<usize> {
     // SAFETY: by the contract of this function.
     let (parts, to, request) = unsafe {
         let to = match message.msg_name.is_null() || message.msg_namelen == 0 {
@@ -40,7 +47,7 @@ pub(crate) unsafe fn send(fd: c_int, sock: &Sock, message: &msghdr, flags: c_int
     if (asked & abi::SCTP_EOF != 0 && size > 0) || (!ends && size == 0) {
         return Err(libc::EINVAL);
     }
-    let on = (fd, lock(&sock.options).no_fragments);
+    let on = (fd, sock);
     let mut peers: Vec<SocketAddr> = to.into_iter().collect();
     if let Some(to) = to {
         peers.extend(request.peers.iter().map(|ip| SocketAddr::new(*ip, to.port())));
@@ -84,9 +91,10 @@ fn is_peer(link: &Link, to: SocketAddr) -> bool {
     })
 }
 
-/// Sends a message on an association.
+/// Sends a message on an association: directly to the core if it is in this process, and otherwise
+/// through the pair, which also reports the end of the association.
 fn send_on(
-    (fd, no_fragments): (c_int, bool),
+    (fd, sock): (c_int, &Arc<Sock>),
     link: &Link,
     header: Header,
     parts: &[iovec],
@@ -98,14 +106,33 @@ fn send_on(
         return Err(libc::EINVAL);
     }
     let ends = header.flags & (abi::SCTP_EOF | abi::SCTP_ABORT) != 0;
-    if no_fragments
-        && !ends
+    if !ends
+        && lock(&sock.options).no_fragments
         && let Some(association) = link.association()
     {
         // The DATA chunk's header takes 16 bytes.
         let most = association.paths().iter().map(|path| path.view.max_chunk).min().unwrap_or(0);
         if parts.iter().map(|part| part.iov_len).sum::<usize>() + 16 > most as usize {
             return Err(libc::EMSGSIZE);
+        }
+    }
+    if sock.is_local() {
+        // SAFETY: the program passes parts that are readable for their lengths.
+        let payload = || unsafe { direct::gather(parts) };
+        if header.flags & abi::SCTP_ABORT != 0 {
+            // At once, even if messages before it wait.
+            if let Some(association) = link.association() {
+                association.abort(payload());
+            }
+            return Ok(());
+        }
+        // What follows the end takes the same way as the end.
+        link.ends.fetch_or(ends, Ordering::AcqRel);
+        let message = || engine::message(&header, payload());
+        if !link.ends.load(Ordering::Acquire)
+            && direct::send(fd, sock, link, message, flags)?.is_some()
+        {
+            return Ok(());
         }
     }
     let kind = if ends { Kind::End } else { Kind::Data };
@@ -198,7 +225,8 @@ pub(crate) unsafe fn receive(
         }
         Taken::Over => over(sock, message),
         Taken::Nothing if sock.link.unread_end.load(Ordering::Acquire) => over(sock, message),
-        Taken::Nothing if is_nonblocking(fd, flags) => Err(libc::EAGAIN),
+        Taken::Nothing if flags & libc::MSG_DONTWAIT != 0 => Err(libc::EAGAIN),
+        // With O_NONBLOCK, waiting fails with EAGAIN.
         Taken::Nothing => Err(errno::WAIT),
     }
 }
@@ -225,11 +253,30 @@ enum Taken {
 }
 
 /// Takes bytes of the next message without waiting: its header, their number, and whether the
-/// message ends with them. The packet stays in the pair until the program has read all of it, so
-/// that the descriptor stays readable.
+/// message ends with them.
 fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
-    let mut pending = lock(&sock.reading);
     let room: usize = parts.iter().map(|part| part.iov_len).sum();
+    match sock.link.inbox().take(fd, room, peek) {
+        Found::Bytes { header, bytes, end } => {
+            scatter(parts, &bytes);
+            Ok(Taken::Bytes { header, size: bytes.len(), end })
+        }
+        Found::Nothing => Ok(Taken::Nothing),
+        Found::Over => Ok(Taken::Over),
+        Found::Shared => take_from_pair(fd, sock, parts, room, peek),
+    }
+}
+
+/// [`take`] from the pair. The packet stays in the pair until the program has read all of it, so
+/// that the descriptor stays readable.
+fn take_from_pair(
+    fd: c_int,
+    sock: &Sock,
+    parts: &[iovec],
+    room: usize,
+    peek: bool,
+) -> Errno<Taken> {
+    let mut pending = lock(&sock.reading);
     if let Some(rest) = pending.as_mut() {
         let left = &rest.bytes[rest.read..];
         let size = left.len().min(room);
@@ -238,12 +285,18 @@ fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
         if !peek {
             rest.read += size;
             if rest.read == rest.bytes.len() {
+                let taken = rest.taken;
                 *pending = None;
-                drop_packet(fd, sock, &header);
+                if !taken {
+                    drop_packet(fd, sock, &header);
+                }
             }
         }
         return Ok(Taken::Bytes { header, size, end });
     }
+    // A packet that the program reads at once is taken at once, for another process may read, too.
+    // Only a packet of which it reads a part is looked at first, and removed with the last part.
+    let taken = !peek && inbox::size_in_pair(fd).is_some_and(|size| size <= room);
     let mut header = [0; HEADER];
     let mut spill: Vec<u8> = Vec::new();
     let first = |header: &mut [u8; HEADER]| iovec {
@@ -264,7 +317,8 @@ fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
         let mut message: msghdr = std::mem::zeroed();
         message.msg_iov = all.as_mut_ptr();
         message.msg_iovlen = all.len() as _;
-        real::recvmsg(fd, &raw mut message, libc::MSG_PEEK | libc::MSG_DONTWAIT)
+        let look = if taken { 0 } else { libc::MSG_PEEK };
+        real::recvmsg(fd, &raw mut message, look | libc::MSG_DONTWAIT)
     };
     let mut seen = errno::check(look(&mut all));
     if seen == Err(libc::ECONNRESET) {
@@ -278,28 +332,31 @@ fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
         Err(error) => return Err(error),
     };
     let Some(header) = Header::read(&header).filter(|_| seen >= HEADER) else {
-        drop_packet(fd, sock, &Header::new(Kind::Filler));
+        if !taken {
+            drop_packet(fd, sock, &Header::new(Kind::Filler));
+        }
         return Err(libc::EIO);
     };
     let size = (seen - HEADER).min(room);
     let left = seen - HEADER - size;
-    if peek {
+    if taken {
+        sock.link.inbox().count_read(&header);
+    }
+    if peek || taken && left == 0 {
     } else if left == 0 {
         drop_packet(fd, sock, &header);
     } else {
         // SAFETY: the call has written `left` bytes to the spill, which has room for them.
         unsafe { spill.set_len(left) };
         spill.shrink_to_fit();
-        *pending = Some(Pending { header, bytes: spill, read: 0 });
+        *pending = Some(Pending { header, bytes: spill, read: 0, taken });
     }
     Ok(Taken::Bytes { header, size, end: header.end && left == 0 })
 }
 
 /// Removes the packet at the head of the pair.
 fn drop_packet(fd: c_int, sock: &Sock, header: &Header) {
-    if header.kind == Kind::Data {
-        sock.link.unread().fetch_sub(1, Ordering::AcqRel);
-    }
+    sock.link.inbox().count_read(header);
     let mut byte = 0u8;
     // SAFETY: the buffer has room for one byte; the kernel drops the rest of the packet.
     unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_DONTWAIT) };

@@ -1,10 +1,15 @@
 //! The process: fork and exit.
 
 use std::cell::RefCell;
+use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio::io::Interest;
+
+use crate::end::Descriptor;
+use crate::link::{Link, Phase, Route, lock};
 use crate::{calls, engine, private, report, socket};
 
 /// Locks held during a fork.
@@ -38,10 +43,37 @@ pub(crate) fn register(report: fn(&str)) {
     });
 }
 
+/// Moves what waits for the program to where a child of fork finds it, too.
+fn share(table: &socket::Frozen, engine: &engine::Frozen) {
+    let share = |fd: Option<c_int>, link: &Link, route: Option<Route>| {
+        let end = route.as_ref().map(|route| route.fd.get_ref());
+        // What is left of an association that is over is copied.
+        let over = link.phase() == Phase::Closed && end.is_none();
+        if !over
+            && !link.inbox().share(fd, end)
+            && let Some(route) = route
+        {
+            engine::spawn(engine, async move {
+                let flush = |end: &Descriptor| route.inbox.flush(end);
+                let _ = route.fd.async_io(Interest::WRITABLE, flush).await;
+            });
+        }
+    };
+    for (fd, sock) in table.iter().filter(|(_, sock)| sock.is_local()) {
+        let many = sock.many.as_ref();
+        let route = many.map_or_else(|| sock.link.route(), |many| lock(&many.route).clone());
+        share(Some(*fd), &sock.link, route);
+    }
+    for arrived in engine::arrived(engine) {
+        share(None, &arrived.link, arrived.link.route());
+    }
+}
+
 extern "C" fn before_fork() {
     let _ = std::panic::catch_unwind(|| {
         let all =
             Frozen { table: socket::freeze(), engine: engine::freeze(), _report: report::freeze() };
+        share(&all.table, &all.engine);
         FROZEN.with(|frozen| *frozen.borrow_mut() = Some(all));
     });
 }

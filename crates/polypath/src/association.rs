@@ -8,7 +8,7 @@ use polypath_proto::policy::{Policy, StreamScheduler};
 use polypath_proto::{
     Abandoned, AcceptedRequests, AddressError, AssociationId, AssociationStats, AuthKeys,
     ChunkTypes, CloseReason, Delivery, KeyError, Message, PathError, PathId, Preference, Received,
-    ReconfigError, SendError as Refused, StreamId, StreamReset, Thresholds, Time,
+    ReconfigError, Reliability, SendError as Refused, StreamId, StreamReset, Thresholds, Time,
 };
 use tokio::sync::broadcast;
 
@@ -16,10 +16,14 @@ use crate::error::{ClosedError, ConnectError, SendError};
 use crate::events::{self, Events};
 use crate::observed::{self, Path};
 use crate::shared::{Entry, Shared, State, Wakes};
+use crate::socket::MAX_TRANSMIT;
 
 /// Fraction of the receive buffer that the application may take before the driver is woken to send
 /// a window update: one eighth. The driver is woken earlier once everything has been taken.
 const WINDOW_UPDATE_SHARE: usize = 8;
+
+/// Bytes of unsent data after which another message gives the driver nothing to do: two transmits.
+const BUSY: usize = 2 * MAX_TRANSMIT;
 
 /// Reason why the lookup of an association cannot fail.
 const KEPT: &str = "an association is only forgotten after its last handle has gone";
@@ -103,9 +107,13 @@ impl Association {
     pub fn try_send(&self, message: Message) -> Result<(), SendError> {
         let shared = &self.0.shared;
         let now = shared.now();
+        let plain = message.reliability == Reliability::Reliable && message.delivery.is_none();
         shared.with(|state| match self.protocol(state).send(now, message) {
             Ok(()) => {
-                state.poke();
+                // With that much before it, the driver is busy, or waits for acknowledgements.
+                if !plain || self.protocol(state).unsent() < BUSY || self.entry(state).overtaking {
+                    state.poke();
+                }
                 Ok(())
             }
             Err(Refused::WouldBlock) if state.driver_gone => {
@@ -122,6 +130,21 @@ impl Association {
                 None => SendError::ShuttingDown,
             }),
         })
+    }
+
+    /// After [`SendError::WouldBlock`]: waits until the send buffer accepts messages again, or
+    /// until the association is over. Cancellation-safe.
+    pub async fn writable(&self) {
+        loop {
+            let writable = self.wakes().writable.notified();
+            let waits = |state: &mut State| {
+                self.entry(state).closed.is_none() && self.protocol(state).waits_for_room()
+            };
+            if !waits(&mut self.0.shared.lock()) {
+                return;
+            }
+            writable.await;
+        }
     }
 
     /// Bytes in the send buffer: not yet sent, or sent and not yet acknowledged.
@@ -303,7 +326,12 @@ impl Association {
         stream: Option<StreamId>,
         delivery: Delivery,
     ) -> Result<(), SendError> {
-        self.with(|association, _| association.set_delivery(stream, delivery)).map_err(|error| {
+        let set = self.0.shared.with(|state| {
+            self.entry(state).overtaking = true;
+            state.poke();
+            self.protocol(state).set_delivery(stream, delivery)
+        });
+        set.map_err(|error| {
             match error {
                 Refused::NoSuchStream { stream, streams } => {
                     SendError::NoSuchStream { stream, streams }

@@ -85,6 +85,8 @@ pub(crate) struct Entry {
     pub(crate) peer: Option<Fingerprint>,
     /// Reason why encryption was refused before the association was established.
     pub(crate) refused: Option<Refusal>,
+    /// Messages may be sent in different ways: one may overtake others that wait.
+    pub(crate) overtaking: bool,
     /// Bytes that the application has received since the driver was last woken for a window update.
     pub(crate) consumed: usize,
 }
@@ -128,6 +130,7 @@ impl Entry {
             closed: None,
             peer: None,
             refused: None,
+            overtaking: false,
             consumed: 0,
         }
     }
