@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -38,8 +39,9 @@ static int open_descriptors(void) {
     return count;
 }
 
-/* Resident memory in KiB. */
+/* Resident memory in KiB, without what the allocator keeps. */
 static long resident(void) {
+    malloc_trim(0);
     char line[256];
     long found = 0;
     FILE *file = fopen("/proc/self/status", "r");

@@ -295,8 +295,10 @@ fn take_from_pair(
         return Ok(Taken::Bytes { header, size, end });
     }
     // A packet that the program reads at once is taken at once, for another process may read, too.
-    // Only a packet of which it reads a part is looked at first, and removed with the last part.
-    let taken = !peek && inbox::size_in_pair(fd).is_some_and(|size| size <= room);
+    // Only a packet of which it reads a part is looked at first, and removed with the last part,
+    // unless it arrives at this very moment.
+    let size = inbox::size_in_pair(fd);
+    let taken = !peek && size.is_none_or(|size| size <= room);
     let mut header = [0; HEADER];
     let mut spill: Vec<u8> = Vec::new();
     let first = |header: &mut [u8; HEADER]| iovec {

@@ -23,6 +23,9 @@ use crate::real;
 /// What waits for the program on a socket.
 #[derive(Default)]
 pub(crate) struct Inbox {
+    /// What the program's threads have fetched: the engine does not wait for their lock. Locked
+    /// before `state`.
+    fetched: Mutex<VecDeque<Waiting>>,
     state: Mutex<State>,
     /// Packets with data that the program has not read.
     unread: AtomicI64,
@@ -43,8 +46,8 @@ struct State {
     shared: bool,
 }
 
-/// Maximum weight of what waits; a single packet may be larger.
-const MOST: usize = 416 * 1024;
+/// Maximum weight of what waits to be fetched; a single packet may be larger.
+const MOST: usize = 208 * 1024;
 
 /// A packet that waits.
 #[derive(Clone)]
@@ -93,6 +96,10 @@ impl Inbox {
         Self { state: Mutex::new(state), ..Self::default() }
     }
 
+    fn fetched(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+        self.fetched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,13 +111,13 @@ impl Inbox {
     /// In a child of fork. Packets of an association that was over before do not come from the
     /// parent any more: the child has a copy of them, as the parent has.
     pub(crate) fn for_child(&self) -> Self {
-        let Ok(state) = self.state.try_lock() else { return Self::new_shared() };
-        if state.shared {
-            return Self::new_shared();
-        }
+        let (fetched, state) = match (self.fetched.try_lock(), self.state.try_lock()) {
+            (Ok(fetched), Ok(state)) if !state.shared => (fetched.clone(), state),
+            _ => return Self::new_shared(),
+        };
         let (packets, weight, signalled) = (state.packets.clone(), state.weight, state.signalled);
         let state = State { packets, weight, signalled, ..State::default() };
-        Self { state: Mutex::new(state), ..Self::default() }
+        Self { fetched: Mutex::new(fetched), state: Mutex::new(state), ..Self::default() }
     }
 
     pub(crate) fn has_unread(&self) -> bool {
@@ -172,11 +179,23 @@ impl Inbox {
     /// Takes at most `room` bytes of the next packet without waiting, or with `peek` looks at them.
     /// `fd` is the program's end of the pair.
     pub(crate) fn take(&self, fd: c_int, room: usize, peek: bool) -> Found {
-        let mut state = self.lock();
-        if state.shared {
-            return Found::Shared;
+        let mut fetched = self.fetched();
+        if fetched.is_empty() {
+            let mut state = self.lock();
+            if state.shared {
+                return Found::Shared;
+            }
+            // What the engine is still adding to is not there yet.
+            if !state.signalled || state.packets.is_empty() {
+                return state.idle(fd);
+            }
+            std::mem::swap(&mut *fetched, &mut state.packets);
+            state.weight = 0;
+            if std::mem::take(&mut state.full) {
+                self.room.notify_waiters();
+            }
         }
-        let Some(first) = state.packets.front_mut() else { return state.idle(fd) };
+        let Some(first) = fetched.front_mut() else { return Found::Nothing };
         let (header, left) = (first.header, first.payload.len() - first.read);
         let size = left.min(room);
         let bytes = first.payload.slice(first.read..first.read + size);
@@ -184,38 +203,37 @@ impl Inbox {
         if !peek {
             first.read += size;
             if size == left {
-                state.remove_first(fd);
+                fetched.pop_front();
                 self.count_read(&header);
-                if state.full && state.weight <= MOST / 2 {
-                    state.full = false;
-                    self.room.notify_waiters();
-                }
             }
+        }
+        if fetched.is_empty() {
+            self.lock().unsignal(fd);
         }
         Found::Bytes { header, bytes, end }
     }
 
     /// Size of what is left of the next packet, unless packets are in the pair.
     pub(crate) fn next_size(&self) -> Option<usize> {
-        let state = self.lock();
-        let size = |first: &Waiting| first.payload.len() - first.read;
-        (!state.shared).then(|| state.packets.front().map_or(0, size))
+        let (fetched, state) = (self.fetched(), self.lock());
+        let first = fetched.front().or_else(|| state.packets.front());
+        let size = first.map_or(0, |first| first.payload.len() - first.read);
+        (!state.shared || !fetched.is_empty()).then_some(size)
     }
 
     /// Whether the program has read a part of a packet.
     pub(crate) fn is_partly_read(&self) -> bool {
-        self.lock().packets.front().is_some_and(|first| first.read > 0)
+        self.fetched().front().is_some_and(|first| first.read > 0)
     }
 
-    /// Moves everything to the pair before a fork, and all that follows. `fd` is the program's end
-    /// of the pair, if it has one yet, and `end` the engine's, if the association is not over.
-    /// False if something is left for [`flush`](Self::flush).
-    pub(crate) fn share(&self, fd: Option<c_int>, end: Option<&Descriptor>) -> bool {
+    /// Moves everything to the pair before a fork, and all that follows. `end` is the engine's end
+    /// of the pair, if the association is not over. False if something is left for
+    /// [`flush`](Self::flush).
+    pub(crate) fn share(&self, end: Option<&Descriptor>) -> bool {
+        let mut fetched = self.fetched();
         let mut state = self.lock();
+        state.put_back(&mut fetched);
         state.shared = true;
-        if let Some(fd) = fd {
-            state.unsignal(fd);
-        }
         match end.map_or(Ok(()), |end| state.flush(end)) {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
@@ -242,18 +260,18 @@ impl Inbox {
         to: (&Self, &Descriptor),
         moved: impl FnOnce() -> R,
     ) -> Option<R> {
+        let mut fetched = self.fetched();
         let mut state = self.lock();
         if state.shared {
             return None;
         }
+        state.put_back(&mut fetched);
         let of = |packet: &Waiting| packet.header.association == association;
         let (given, kept) = std::mem::take(&mut state.packets).into_iter().partition(of);
         let given: VecDeque<Waiting> = given;
         state.packets = kept;
         state.weight = state.packets.iter().map(Waiting::weight).sum();
-        if state.packets.is_empty() {
-            state.unsignal(fd);
-        }
+        state.unsignal(fd);
         let mut other = to.0.lock();
         for packet in given {
             let header = packet.header;
@@ -282,21 +300,19 @@ impl State {
         Ok(())
     }
 
-    /// Removes the first packet. The descriptor is no longer readable after the last one.
-    fn remove_first(&mut self, fd: c_int) {
-        if let Some(first) = self.packets.pop_front() {
-            self.weight -= first.weight();
-        }
-        if self.packets.is_empty() {
-            self.unsignal(fd);
-        }
-    }
-
+    /// Makes the descriptor unreadable unless more waits.
     fn unsignal(&mut self, fd: c_int) {
-        if self.signalled {
+        if self.signalled && self.packets.is_empty() && !self.shared {
             drop_head(fd);
             self.signalled = false;
         }
+    }
+
+    /// Puts back what a thread has fetched.
+    fn put_back(&mut self, fetched: &mut VecDeque<Waiting>) {
+        self.weight += fetched.iter().map(Waiting::weight).sum::<usize>();
+        fetched.append(&mut self.packets);
+        std::mem::swap(fetched, &mut self.packets);
     }
 
     /// What the pair has to report while no packet waits.
@@ -431,8 +447,14 @@ mod tests {
         }
         assert_eq!(count, MOST / (9000 + 1024));
         assert!(is_readable(&fd));
+        // A thread that reads makes room.
+        assert!(matches!(inbox.take(fd.as_raw_fd(), 9, true), Found::Bytes { .. }));
+        while matches!(push(), Pushed::Done) {
+            count += 1;
+        }
+        assert_eq!(count, 2 * (MOST / (9000 + 1024)));
         // The pair has no room for all of it.
-        assert!(!inbox.share(Some(fd.as_raw_fd()), Some(end.get_ref())));
+        assert!(!inbox.share(Some(end.get_ref())));
         assert!(matches!(inbox.take(fd.as_raw_fd(), 9, false), Found::Shared));
         let mut seen = 0;
         while is_readable(&fd) {

@@ -153,7 +153,7 @@ pub(crate) fn peel_off(fd: c_int, sock: &Sock, id: i32, flags: c_int) -> Errno<c
         link.set_route(Some(new.clone()));
     };
     if old.inbox.give(fd, id, (&inbox, new.fd.get_ref()), reroute).is_none() {
-        inbox.share(None, None);
+        inbox.share(None);
         // The program's other threads do not use the old pair meanwhile, nor does the engine.
         let mut pending = lock(&sock.reading);
         old.inbox.hold(|| {

@@ -1,7 +1,6 @@
 //! The process: fork and exit.
 
 use std::cell::RefCell;
-use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -45,12 +44,12 @@ pub(crate) fn register(report: fn(&str)) {
 
 /// Moves what waits for the program to where a child of fork finds it, too.
 fn share(table: &socket::Frozen, engine: &engine::Frozen) {
-    let share = |fd: Option<c_int>, link: &Link, route: Option<Route>| {
+    let share = |link: &Link, route: Option<Route>| {
         let end = route.as_ref().map(|route| route.fd.get_ref());
         // What is left of an association that is over is copied.
         let over = link.phase() == Phase::Closed && end.is_none();
         if !over
-            && !link.inbox().share(fd, end)
+            && !link.inbox().share(end)
             && let Some(route) = route
         {
             engine::spawn(engine, async move {
@@ -59,13 +58,13 @@ fn share(table: &socket::Frozen, engine: &engine::Frozen) {
             });
         }
     };
-    for (fd, sock) in table.iter().filter(|(_, sock)| sock.is_local()) {
+    for sock in table.values().filter(|sock| sock.is_local()) {
         let many = sock.many.as_ref();
         let route = many.map_or_else(|| sock.link.route(), |many| lock(&many.route).clone());
-        share(Some(*fd), &sock.link, route);
+        share(&sock.link, route);
     }
     for arrived in engine::arrived(engine) {
-        share(None, &arrived.link, arrived.link.route());
+        share(&arrived.link, arrived.link.route());
     }
 }
 
