@@ -35,7 +35,7 @@ export HOME := $(shell getent passwd "$$(id -u)" | cut -d : -f 6)
 endif
 
 .PHONY: help build demo test quick check deny test-rust test-e2e test-python test-clock differential policies blackout \
-	interop fleet paths links bench fuzz clean
+	interop programs fleet paths links bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -220,6 +220,11 @@ interop: ## all of the tests with other SCTP stacks: fifteen minutes; writes doc
 	POLYPATH_INTEROP=write $(PYTEST) -c tests/pytest.ini -n 0 tests/interop
 
 # CASE=0x... (or a file) replays one; FIRST=0x... begins elsewhere; NS2=1 draws cases of the ns-2 profiles only.
+programs: ## the SCTP programs of Debian under `polypath run`: ten minutes, as root; installs them; writes the table in docs/run.md
+	@scripts/setup.sh programs
+	$(CARGO) build $(LOCKED) -p polypath-cli -p polypath-preload
+	POLYPATH_PROGRAMS=write $(PYTEST) -c tests/pytest.ini -n 0 tests/programs tests/test_run.py
+
 fleet: ## random networks: CASES of them, from a number on that follows from the commit; failures go to the corpus, minimised
 	$(CARGO) run $(LOCKED) --profile fleet -p polypath-fleet -- $(if $(CASE),--replay $(CASE),\
 		$(if $(CASES),--cases $(CASES)) $(if $(FIRST),--first $(FIRST)) $(if $(NS2),--ns2) $(if $(WORKERS),--workers $(WORKERS)))

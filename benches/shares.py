@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Measures how two flows share a link on real sockets: polypath next to itself and to the kernel's TCP. Needs root.
 
-    benches/shares.py [--only REGEX] [--seconds S] [--runs N] [--pairs A+B,C+D] [--out FILE]
+    benches/shares.py [--only REGEX] [--seconds S] [--runs N] [--pairs A+B,C+D] [--noise PERCENT] [--out FILE]
 
 The second flow starts 2.3 s after the first. Each one's share is what its receiver's host counts of its IP packets in
-the second half of the run. "2" is a flow with two paths over the same link: two addresses of each host for polypath,
-two subflows for MPTCP. Pairs of the kernel's own flows show what can be expected. Without --out, the rows go to
-docs/shares-sockets.tsv and into docs/links.md.
+the second half of the run. A small part of the link is noise: packets of random sizes at random times. Without it the
+packets of two flows keep in step with the link, and which of them find its queue full is no chance (Floyd and Jacobson,
+On traffic phase effects in packet-switched gateways, 1992). "2" is a flow with two paths over the same link: two
+addresses of each host for polypath, two subflows for MPTCP. Pairs of the kernel's own flows show what can be expected.
+Without --out, the rows go to docs/shares-sockets.tsv and into docs/links.md.
 """
 
 import argparse
@@ -39,6 +41,7 @@ PAIRS = [
 # Seconds from the start of the first flow to that of the second.
 LATER = 2.3
 UDP_PORT = 9899
+NOISE, NOISE_PORT = Path(__file__).with_name("noise.py"), 7777
 
 
 def scenario(cell: str, number: int) -> str:
@@ -55,6 +58,7 @@ def prepare(net: Net) -> None:
         f"add counter inet shares flow{n}\n"
         f"add rule inet shares in tcp dport {PORT + n} counter name flow{n}\n"
         f"add rule inet shares in udp dport {UDP_PORT + n} counter name flow{n}\n" for n in (0, 1))
+    rules += f"add rule inet shares in udp dport {NOISE_PORT} drop\n"
     file = net.folder / "shares.nft"
     file.write_text("add table inet shares\nadd chain inet shares in { type filter hook input priority 0; }\n" + rules)
     sh(*net.inside(net.b), "nft", "-f", file)
@@ -91,8 +95,10 @@ def begin(run: Run, contender: str, number: int, seconds: float) -> None:
     run.start(run.net.a, *BULK, "send", protocol, "10.91.0.2", PORT + number, seconds + 5, controller, "10.91.0.1")
 
 
-def share(run: Run, pair: str, seconds: float) -> dict:
-    """One pair over a network."""
+def share(run: Run, pair: str, seconds: float, noise: float) -> dict:
+    """One pair over a network, with `noise` bits per second between them."""
+    if noise:
+        run.start(run.net.a, sys.executable, NOISE, "10.91.0.2", NOISE_PORT, noise, seconds + 5)
     net, began = run.net, time.monotonic()
     for number, contender in enumerate(pair.split("+")):
         begin(run, contender, number, seconds - number * LATER)
@@ -124,7 +130,7 @@ def measure(args: argparse.Namespace, cell: str, pair: str, number: int) -> dict
                 prepare(net)
                 run = Run(net, args, folder)
                 try:
-                    done = share(run, pair, args.seconds)
+                    done = share(run, pair, args.seconds, CELLS[cell][0] * 1e4 * args.noise)
                 finally:
                     run.end()
         if not done["note"]:
@@ -137,6 +143,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cells whose name matches this expression")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--runs", type=int, default=1, help="runs of each cell and pair")
+    parser.add_argument("--noise", type=float, default=2, help="percent of the link's rate; 2")
     parser.add_argument("--pairs", help="such as tcp-bbr+tcp-bbr,polypath-bbr+tcp-cubic")
     parser.add_argument("--polypath", type=Path, default=TARGET / "release" / "polypath")
     parser.add_argument("--built", action="store_true", help="take the programs as they are")

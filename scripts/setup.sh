@@ -2,7 +2,7 @@
 # Makes a machine ready: system packages where it may install them (apt, as root), components of the
 # Rust toolchain, virtual environments for the Python tests. Only what is missing; at once if nothing is.
 #
-#   scripts/setup.sh build|check|test|bench|package|site
+#   scripts/setup.sh build|check|test|bench|package|site|programs
 #
 # Says in one line each what is missing and what is skipped because of it. With CI=true a skip is a
 # failure.
@@ -13,9 +13,9 @@ PATH=$PATH:/usr/sbin:/sbin
 skips=0
 
 case $purpose in
-build | check | test | bench | package | site) ;;
+build | check | test | bench | package | site | programs) ;;
 *)
-    echo "usage: $0 build|check|test|bench|package|site" >&2
+    echo "usage: $0 build|check|test|bench|package|site|programs" >&2
     exit 2
     ;;
 esac
@@ -29,7 +29,7 @@ is_root() { [ "$(id -u)" = 0 ]; }
 needs() {
     echo "gcc|has cc|everything (Rust needs a linker)"
     echo "libc6-dev|has_header stdlib.h|everything (Rust needs a linker)"
-    if [ "$purpose" = test ]; then
+    if [ "$purpose" = test ] || [ "$purpose" = programs ]; then
         echo "iproute2|has ip && has tc|tests in network namespaces"
         echo "ethtool|has ethtool|tests in network namespaces"
         echo "tshark|has tshark|tests of captures"
@@ -57,6 +57,17 @@ needs() {
         echo "lksctp-tools|has sctp_test|tests of polypath run with sctp_test and sctp_darn"
         echo "groff-base|has groff|tests of man pages"
     fi
+    if [ "$purpose" = programs ]; then
+        echo "netperfmeter|has netperfmeter|tests of polypath run with netperfmeter"
+        echo "erlang-base|has erl|tests of polypath run with Erlang"
+        echo "openjdk-17-jdk-headless|has javac|tests of polypath run with Java"
+        echo "freediameterd|has freeDiameterd|tests of polypath run with freeDiameter"
+        echo "freediameter-extensions|has_freediameter_extensions|tests of polypath run with freeDiameter"
+        echo "kamailio|has kamailio|tests of polypath run with kamailio"
+        echo "kamailio-sctp-modules|has_kamailio_sctp|tests of polypath run with kamailio"
+        echo "osmo-stp|has osmo-stp|tests of polypath run with osmo-stp"
+        echo "nextepc-mme|has nextepc-mmed|tests of polypath run with nextepc-mme"
+    fi
     if [ "$purpose" = package ]; then
         echo "debootstrap|has debootstrap|clean root file systems"
         echo "iproute2|has ip|clean root file systems"
@@ -73,7 +84,18 @@ needs() {
 }
 has_header() { has cc && echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
 has_cxx() { echo "#include <string>" | c++ -fsyntax-only -x c++ - 2>/dev/null; }
+has_freediameter_extensions() { [ -e /usr/lib/freeDiameter/dbg_msg_dumps.fdx ]; }
+has_kamailio_sctp() { ls /usr/lib/*/kamailio/modules/sctp.so >/dev/null 2>&1; }
 has_venv() { [ -x .venv/bin/python ] || python3 -c 'import ensurepip, venv' >/dev/null 2>&1; }
+
+# The packages of servers must not start them: apt-get asks this program, until setup.sh ends.
+no_services() {
+    local policy=/usr/sbin/policy-rc.d
+    [ ! -e $policy ] || return 0
+    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+    printf '#!/bin/sh\nexit 101\n' >$policy
+    chmod +x $policy
+}
 
 packages() {
     local missing=() package there
@@ -89,6 +111,7 @@ packages() {
         say "installing ${missing[*]}"
         local log
         log=$(mktemp)
+        [ "$purpose" != programs ] || no_services
         apt-get update >"$log" 2>&1 </dev/null || true
         # One that is not to be had does not keep the others away.
         for package in "${missing[@]}"; do
@@ -147,8 +170,9 @@ environment() {
 }
 
 environments() {
-    [ "$purpose" = test ] || [ "$purpose" = package ] || return 0
+    [ "$purpose" = test ] || [ "$purpose" = package ] || [ "$purpose" = programs ] || return 0
     environment .venv "end-to-end tests" tests/requirements.txt
+    [ "$purpose" != programs ] || return 0
     environment .venv-lab "tests of the Python package" python/requirements-build.txt python/requirements-test.txt
 }
 
@@ -164,7 +188,7 @@ modules() {
 
 # Whether the tests that need privileges can run.
 privileges() {
-    [ "$purpose" = test ] || return 0
+    [ "$purpose" = test ] || [ "$purpose" = programs ] || return 0
     if ! is_root; then
         skip "not root" "tests in network namespaces, tests that capture on loopback"
         return 0

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 from _pytest.runner import runtestprotocol
 
+from programs import table
 from support import lateness, namespaces, program
 
 # Maximum attempts of a test that compares clock times, on a busy machine.
@@ -132,6 +133,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
         report.outcome = "failed"
         report.longrepr = f"skipped ({call.excinfo and call.excinfo.value}), which CI does not allow"
     return report
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if table.WRITES and exitstatus == 0:
+        table.write()
 
 
 @pytest.fixture

@@ -130,6 +130,18 @@ static void connecting(void) {
     int accepted = accept4(listener, (struct sockaddr *)&name, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
     check("accept4: sets the flags", accepted >= 0 && fcntl(accepted, F_GETFD) == FD_CLOEXEC &&
                                          fcntl(accepted, F_GETFL) & O_NONBLOCK);
+    int waits = 0;
+    for (int i = 0; i < 50; i++) {
+        int other = sctp_socket();
+        char byte;
+        fcntl(other, F_SETFL, O_NONBLOCK);
+        connect(other, (struct sockaddr *)&server, sizeof server);
+        waits += recv(other, &byte, 1, 0) == -1 && errno == EAGAIN;
+        wait_for(other, POLLOUT);
+        close(accept(listener, NULL, NULL));
+        close(other);
+    }
+    check("recv: EAGAIN after a non-blocking connect", waits == 50);
     struct sockaddr_in own;
     socklen_t own_size = sizeof own;
     getsockname(client, (struct sockaddr *)&own, &own_size);

@@ -228,6 +228,25 @@ static void grandchild(void) {
     int status = -1;
     waitpid(child, &status, 0);
     check("fork: sctp_peeloff fails with EOPNOTSUPP in a child", status == 0);
+    struct sockaddr_in third = address("127.0.0.2", 5001);
+    int other = socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP), new = socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP);
+    if (bind(other, (struct sockaddr *)&third, sizeof third) != 0 || listen(other, 1) != 0)
+        exit(2);
+    child = fork();
+    if (child == 0) {
+        int known = sendto(client, "known", 5, 0, (struct sockaddr *)&name, sizeof name) == 5;
+        int opened = sendto(client, "opened", 6, 0, (struct sockaddr *)&third, sizeof third) == 6;
+        int idle = sendto(new, "idle", 4, 0, (struct sockaddr *)&third, sizeof third) == -1 && errno == EOPNOTSUPP;
+        _exit(known && opened && idle ? 0 : 1);
+    }
+    status = -1;
+    waitpid(child, &status, 0);
+    check("fork: a child sends on an inherited one-to-many socket",
+          status == 0 && recv(many, buffer, sizeof buffer, 0) == 5);
+    check("fork: a child opens an association of an inherited one-to-many socket",
+          recv(other, buffer, sizeof buffer, 0) == 6);
+    close(new);
+    close(other);
     aborts(client);
     close(many);
 }
@@ -322,6 +341,12 @@ static void *reads_pipe(void *fd) {
     return NULL;
 }
 
+static void *ends_each(void *count) {
+    for (int i = 0; i < *(int *)count; i++)
+        close(accept(listener, NULL, NULL));
+    return NULL;
+}
+
 static void threads(void) {
     int peer, client = connected(&peer);
     pthread_t thread;
@@ -342,6 +367,17 @@ static void threads(void) {
           send(peer, "yes", 3, 0) == 3 && recv(client, buffer, sizeof buffer, 0) == 3);
     close(client);
     close(peer);
+
+    int count = 300, refused = 0;
+    pthread_t server;
+    pthread_create(&server, NULL, ends_each, &count);
+    for (int i = 0; i < count; i++) {
+        client = connects();
+        refused += client < 0;
+        close(client);
+    }
+    pthread_join(server, NULL);
+    check("connect: succeeds also if the peer shuts down at once", refused == 0);
 }
 
 /* As daemons do; the descriptors that this library needs are not among those that the program knows. */

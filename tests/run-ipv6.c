@@ -186,6 +186,39 @@ static void associations(void) {
     peer = accept(listener, NULL, NULL);
     aborts(client);
     close(peer);
+
+    int off = 0;
+    setsockopt(listener, IPPROTO_SCTP, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof off);
+    client = opened(AF_INET6, SOCK_STREAM);
+    found("SCTP_I_WANT_MAPPED_V4_ADDR: off", "%s",
+          result(setsockopt(client, IPPROTO_SCTP, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof off)));
+    found("connect: without mapped addresses", "%s", result(connects(client, "::ffff:127.0.0.1", 5000)));
+    found("getpeername: without mapped addresses", "%s", peers(client));
+    size = sizeof name;
+    peer = accept(listener, (struct sockaddr *)&name, &size);
+    found("accept: without mapped addresses", "%s", shown(&name, size));
+    found("getpeername: of an accepted socket without mapped addresses", "%s", peers(peer));
+    found("getsockname: of an accepted socket without mapped addresses", "%s", own(peer));
+    send(client, "four", 4, 0);
+    size = sizeof name;
+    got = recvfrom(peer, buffer, sizeof buffer, 0, (struct sockaddr *)&name, &size);
+    found("recvfrom: without mapped addresses", "%s, %s", result(got), shown(&name, size));
+    count = sctp_getpaddrs(peer, 0, &list);
+    found("sctp_getpaddrs: without mapped addresses", "%s", count > 0 ? shown(list, 16) : result(count));
+    if (count > 0)
+        sctp_freepaddrs(list);
+    size = sizeof status;
+    getsockopt(peer, IPPROTO_SCTP, SCTP_STATUS, &status, &size);
+    found("SCTP_STATUS: without mapped addresses", "%s", shown(&status.sstat_primary.spinfo_address, size));
+    aborts(client);
+    close(peer);
+    client = opened(AF_INET6, SOCK_STREAM);
+    setsockopt(client, IPPROTO_SCTP, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof off);
+    found("connect: an IPv6 address without mapped addresses", "%s", result(connects(client, "::1", 5000)));
+    found("getpeername: of an IPv6 address without mapped addresses", "%s", peers(client));
+    aborts(client);
+    peer = accept(listener, NULL, NULL);
+    close(peer);
     close(listener);
 }
 

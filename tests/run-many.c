@@ -248,6 +248,14 @@ static void closing(void) {
     check("connect: ECONNREFUSED then",
           connect(client, (struct sockaddr *)&to, sizeof to) == -1 && errno == ECONNREFUSED);
     close(client);
+    int refused = 0;
+    for (int i = 0; i < 100; i++) {
+        client = many_socket();
+        fcntl(client, F_SETFL, O_NONBLOCK);
+        refused += connect(client, (struct sockaddr *)&to, sizeof to) != -1 || errno != EINPROGRESS;
+        close(client);
+    }
+    check("connect: EINPROGRESS if non-blocking, however soon it is refused", refused == 0);
     close(server);
 }
 

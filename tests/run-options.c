@@ -207,6 +207,9 @@ static void association(void) {
     check("SCTP_GET_PEER_ADDR_INFO: of the peer's address",
           get(client, SCTP_GET_PEER_ADDR_INFO, &path, sizeof path) == 0 && path.spinfo_state == SCTP_ACTIVE &&
               path.spinfo_mtu > 500 && path.spinfo_cwnd > 0);
+    check("SCTP_GET_PEER_ADDR_INFO: has the association's id, as SCTP_STATUS",
+          path.spinfo_assoc_id > 2 && path.spinfo_assoc_id == status.sstat_assoc_id &&
+              path.spinfo_assoc_id == status.sstat_primary.spinfo_assoc_id);
     struct sctp_prim primary;
     memset(&primary, 0, sizeof primary);
     check("SCTP_PRIMARY_ADDR: is the peer's address",

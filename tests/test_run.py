@@ -6,16 +6,14 @@ import subprocess
 
 import pytest
 
+from programs.table import tell
 from support import program, statements
+from support.namespaces import Namespace
+from support.preload import bound, cut, run
 from support.program import ROOT, make_file, sha256
 from support.statements import compiled
 
 pytestmark = pytest.mark.needs("namespaces")
-
-
-def run(*options: object) -> list[str]:
-    """The command line up to the program's own."""
-    return [program.binary(), "run", *map(str, options), "--"]
 
 
 def addresses(hosts) -> tuple[str, str]:
@@ -23,22 +21,57 @@ def addresses(hosts) -> tuple[str, str]:
     return "10.81.0.1", "10.81.0.2"
 
 
-@pytest.mark.needs("iperf3")
-# Version 3.12 takes the number of streams for the bit rate, too: --bitrate 0 undoes that.
-@pytest.mark.parametrize("options", [["-P", 2], ["--reverse"], ["--nstreams", 4, "--bitrate", 0]], ids=str)
-def test_iperf3_measures_over_sctp(hosts, processes, options):
-    server = processes.start(*run(), "iperf3", "--server", "--one-off", "--forceflush", inside=hosts.b.inside)
+# Options of the client, and what is exchanged.
+IPERF3 = {
+    "from the client": [],
+    "from the server (--reverse)": ["--reverse"],
+    "both ways (--bidir)": ["--bidir"],
+    "four associations (-P 4)": ["-P", 4],
+    # Version 3.12 takes the number of streams for the bit rate, too: --bitrate 0 undoes that.
+    "four streams (--nstreams 4)": ["--nstreams", 4, "--bitrate", 0],
+}
+
+
+def iperf3(hosts, processes, *options: object, multihomed: bool = False, between=None) -> dict:
+    """The client's report; `between` is called while data flows."""
+    own, other = (bound(hosts, side) if multihomed else [] for side in ("a", "b"))
+    server = processes.start(*run(*other), "iperf3", "--server", "--one-off", "--forceflush", inside=hosts.b.inside)
     server.said("listening")
-    client = processes.start(*run("--doctor"), "iperf3", "--sctp", "--client", addresses(hosts)[1], "--time", 1,
-                             "--json", *options, inside=hosts.a.inside)
+    client = processes.start(*run("--doctor", *own), "iperf3", "--sctp", "--client", addresses(hosts)[1], "--json",
+                             *options, inside=hosts.a.inside)
+    if between:
+        between(server)
     ended = client.wait()
     report = json.loads(ended.out)
     assert "error" not in report, report["error"]
     assert ended.code == 0, ended.err
     assert report["start"]["test_start"]["protocol"] == "SCTP"
-    # All of it arrived: the server counts too.
-    assert report["end"]["sum_received"]["bytes"] > 100_000, report["end"]
     assert server.wait().code == 0, server.err
+    return report
+
+
+@pytest.mark.needs("iperf3")
+@pytest.mark.parametrize("exchange", IPERF3)
+def test_iperf3_measures_over_sctp(hosts, processes, exchange):
+    report = iperf3(hosts, processes, "--time", 1, *IPERF3[exchange])
+    # All of it arrived: the server counts too.
+    sums = ["sum_received", "sum_received_bidir_reverse"] if "--bidir" in IPERF3[exchange] else ["sum_received"]
+    for name in sums:
+        assert report["end"][name]["bytes"] > 100_000, report["end"]
+    tell("iperf3", exchange)
+
+
+@pytest.mark.needs("iperf3", "nft")
+def test_iperf3_survives_a_cut_of_the_primary_path(hosts, processes):
+    """The path that carries the data is cut after some seconds; the last second has data again."""
+    def between(server):
+        server.said("2.00-3.00")
+        cut(hosts)
+
+    report = iperf3(hosts, processes, "--time", 10, multihomed=True, between=between)
+    assert report["intervals"][-1]["sum"]["bytes"] > 100_000, report["intervals"]
+    assert hosts.a.sent("va2") > 1_000_000
+    tell("iperf3", "from the client", cut=True)
 
 
 @pytest.mark.needs("ncat")
@@ -55,6 +88,7 @@ def test_ncat_transfers_a_file(hosts, processes, tmp_path):
     assert server.wait().code == 0, server.err
     assert sha256(server.out_path) == expected
     assert f"Connection from {addresses(hosts)[0]}" in server.err
+    tell("ncat", "a file of 300,000 bytes")
 
 
 @pytest.mark.needs("socat")
@@ -71,6 +105,7 @@ def test_socat_serves_each_connection_in_a_child(hosts, processes, tmp_path):
                                      inside=hosts.a.inside, stdin=file)
         ended = client.wait()
         assert (ended.code, ended.out) == (0, word[::-1] + "\n"), ended.err + server.err
+    tell("socat", "a line and its answer, a server with a process for each association")
 
 
 @pytest.mark.needs("ncat")
@@ -137,22 +172,23 @@ def test_a_program_for_the_kernel_interoperates_with_usrsctp(hosts, processes, t
 
 
 @pytest.mark.needs("netinet/sctp.h")
-def test_the_socket_api_behaves_as_its_rfc_says(hosts, processes, tmp_path):
+def test_the_socket_api_behaves_as_its_rfc_says(processes, tmp_path):
     """Each line of the programs is a statement of RFC 6458 or of Linux's man pages; docs/run.md lists them.
     tests/interop/test_api.py compares them with Linux."""
     checked: set[str] = set()
     total = 0
     for name in statements.PROGRAMS:
-        ended = processes.start(*run("--doctor"), compiled(tmp_path, name), inside=hosts.a.inside).wait()
+        with Namespace() as alone:
+            ended = processes.start(*run("--doctor"), compiled(tmp_path, name), inside=alone.inside).wait()
         results = statements.results(ended.out)
         failed = {statement for statement, result in results.items() if result == "failed"}
         known = {statement for statement, one in statements.differences(name).items() if one.polypath == "failed"}
         assert failed == known and ended.code == int(bool(failed)), f"{name} {ended.code}: {failed} {ended.err}"
         checked |= set(results)
         total += len(results)
-        if name == "run-options":
+        if name == "run-calls":
             # The report lists the requests that were refused.
-            assert "not supported: setsockopt SCTP_MAXSEG (1 times)" in ended.err
+            assert "not supported: setsockopt level 0 option 1 (1 times)" in ended.err
     page = (ROOT / "docs" / "run.md").read_text()
     assert f"{total:,} statements" in page, total
     table = page.partition("## What is supported")[2].partition("## Compared with Linux")[0]
@@ -216,6 +252,7 @@ def test_sctp_test_exchanges_messages(hosts, processes, style):
     program.wait_until(lambda: "SHUTDOWN_COMPLETE" in server.out, 20, lambda: server.out + server.err)
     received = sum(map(int, re.findall(r"Data (\d+) bytes", server.out)))
     assert received == sum(map(int, sizes)), server.out
+    tell("sctp_test", f"30 messages of up to 32,768 bytes, one-to-{style}")
 
 
 @pytest.mark.needs("sctp_darn")
@@ -229,3 +266,4 @@ def test_sctp_darn_sends_lines(hosts, processes):
                              "-s", inside=hosts.a.inside, stdin=subprocess.PIPE)
     client.say("multihoming")
     program.wait_until(lambda: "multihoming" in server.out, 20, lambda: client.out + client.err + server.out)
+    tell("sctp_darn", "a line")

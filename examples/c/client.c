@@ -6,6 +6,7 @@
  * of the COUNT messages has 10,000 bytes. See server.c, docs/c-library.md. */
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <polypath.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,10 +62,11 @@ int main(int count, char **words) {
             return failed("sendmsg");
     }
 
-    /* The graceful end: recv returns 0 once the server has everything. */
+    /* The graceful end: once the server has everything, recv fails with ENOTCONN, as in Linux. After a
+     * failure it would have another error. */
     if (polypath_shutdown(fd, SHUT_WR) < 0)
         return failed("shutdown");
-    if (polypath_recv(fd, message, SIZE, 0) != 0)
+    if (polypath_recv(fd, message, SIZE, 0) >= 0 || errno != ENOTCONN)
         return failed("recv");
     printf("sent %u messages\n", total);
     return polypath_close(fd) == 0 ? 0 : failed("close");

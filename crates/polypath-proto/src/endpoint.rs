@@ -173,6 +173,14 @@ impl Endpoint {
         self.change_addresses(now, |config| config.host_addresses = Some(there));
     }
 
+    /// Sets the addresses that future associations list to their peers
+    /// ([`EndpointConfig::announced`]).
+    pub fn set_announced(&mut self, addresses: Vec<IpAddr>) {
+        let mut config = self.shared.config.clone();
+        config.announced = Some(addresses);
+        self.shared = Arc::new(Shared { config, ..Shared::clone(&self.shared) });
+    }
+
     /// Whether the routes choose `local`, of the host's addresses `there`, as source towards the
     /// peer of an association.
     pub fn is_routed(&self, local: IpAddr, there: &[IpAddr]) -> bool {

@@ -125,6 +125,12 @@ pub enum Event {
     },
     /// The peer has started the shutdown: it sends no new data (RFC 9260 9.2).
     PeerShutdown,
+    /// The peer has aborted the association with these error causes (RFC 9260 3.3.10), as its ABORT
+    /// has them. [`Closed`](Self::Closed) follows.
+    PeerAborted {
+        /// The bytes of the causes; empty if there are none.
+        causes: Bytes,
+    },
     /// The association has ended (RFC 9260 11.2.5 and 11.2.8: COMMUNICATION LOST, SHUTDOWN
     /// COMPLETE). This is its last event.
     Closed(CloseReason),

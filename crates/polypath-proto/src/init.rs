@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::cookie::StateCookie;
 use crate::extension::{Extension, Extensions};
 use crate::ids::{Tsn, VerificationTag};
+use crate::scope::Scope;
 use crate::shared::{EndpointConfig, Shared};
 use crate::time::Time;
 use crate::transmit::FourTuple;
@@ -82,6 +83,9 @@ impl InitError {
         }
     }
 }
+
+/// Maximum number of the host's addresses to list ([`EndpointConfig::announced`]).
+const MOST_LISTED: usize = 16;
 
 /// Checks the fixed fields and reads the parameters. `source`, the source address of the packet, is
 /// one of the peer's addresses, listed or not (RFC 9260 5.1.2 A to C).
@@ -198,7 +202,11 @@ pub(crate) fn can_pair(ip: IpAddr, other: IpAddr) -> bool {
 
 /// The local addresses that may be announced to a peer at `destination`.
 pub(crate) fn usable(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
-    shared.config.addresses.iter().filter(move |ip| can_pair(**ip, destination))
+    let (announced, widest) = (shared.config.announced.as_ref(), Scope::of(destination));
+    let most = announced.map_or(usize::MAX, |_| MOST_LISTED);
+    let addresses = announced.unwrap_or(&shared.config.addresses).iter();
+    let in_scope = move |ip: &&IpAddr| announced.is_none() || Scope::of(**ip) <= widest;
+    addresses.filter(move |ip| can_pair(**ip, destination)).filter(in_scope).take(most)
 }
 
 /// The addresses to list: none if there is only one (RFC 9260 5.1.2 A).

@@ -90,6 +90,7 @@ mod reliability;
 mod reply;
 mod rng;
 mod routes;
+mod scope;
 mod send;
 mod shared;
 mod stats;

@@ -33,6 +33,10 @@ pub struct EndpointConfig {
     /// The host's addresses, if the endpoint is bound to an unspecified address and the driver
     /// follows address changes.
     pub host_addresses: Option<Vec<IpAddr>>,
+    /// Addresses to list to peers instead of [`addresses`](Self::addresses), for an endpoint bound
+    /// to an unspecified address: those of them whose scope includes the peer, up to 16. `None`
+    /// lists none.
+    pub announced: Option<Vec<IpAddr>>,
     /// How packets are transported.
     pub encapsulation: Encapsulation,
     /// Whether peers may open associations.
@@ -64,6 +68,7 @@ impl EndpointConfig {
             port,
             addresses,
             host_addresses: None,
+            announced: None,
             encapsulation,
             listen: false,
             max_associations: 4096,

@@ -104,6 +104,7 @@ pub(crate) const CMSG_INIT: c_int = 0;
 pub(crate) const CMSG_SNDRCV: c_int = 1;
 pub(crate) const CMSG_SNDINFO: c_int = 2;
 pub(crate) const CMSG_RCVINFO: c_int = 3;
+pub(crate) const CMSG_NXTINFO: c_int = 4;
 pub(crate) const CMSG_PRINFO: c_int = 5;
 pub(crate) const CMSG_AUTHINFO: c_int = 6;
 pub(crate) const CMSG_DSTADDRV4: c_int = 7;

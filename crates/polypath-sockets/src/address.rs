@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use libc::{AF_INET, AF_INET6, sockaddr, socklen_t};
 
 use crate::errno::Errno;
+use crate::memory;
 
 /// Size of `sockaddr_storage`.
 pub(crate) const STORAGE: usize = 128;
@@ -40,8 +41,8 @@ pub(crate) fn parse_packed(mut bytes: &[u8]) -> Errno<Vec<SocketAddr>> {
     if found.is_empty() { Err(libc::EINVAL) } else { Ok(found) }
 }
 
-/// The C structure of an address on a socket of this family. IPv4 addresses are mapped on IPv6
-/// sockets (RFC 6458 8.1.15).
+/// The C structure of an address. IPv4 addresses have this family, and are mapped in AF_INET6 (RFC
+/// 6458 8.1.15).
 pub(crate) fn format(address: SocketAddr, family: c_int) -> Vec<u8> {
     let port = address.port().to_be_bytes();
     match address.ip() {
@@ -78,13 +79,40 @@ pub(crate) fn storage(address: SocketAddr, family: c_int) -> Vec<u8> {
 ///
 /// # Safety
 ///
-/// `address` is null or points to `length` readable bytes.
+/// `address` points to `length` readable bytes, unless [`memory::check`] refuses that.
 pub(crate) unsafe fn read(address: *const sockaddr, length: socklen_t) -> Errno<SocketAddr> {
+    if length as usize > STORAGE {
+        return Err(libc::EINVAL);
+    }
+    memory::check(address, length as usize)?;
     if address.is_null() {
-        return Err(libc::EFAULT);
+        return parse(&[]);
     }
     // SAFETY: by the contract of this function.
-    parse(unsafe { std::slice::from_raw_parts(address.cast(), (length as usize).min(STORAGE)) })
+    parse(unsafe { std::slice::from_raw_parts(address.cast(), length as usize) })
+}
+
+/// Checks the address that a caller passes, before it is read.
+pub(crate) fn check(address: *const sockaddr, length: socklen_t) -> Errno<()> {
+    if length as usize > STORAGE {
+        return Err(libc::EINVAL);
+    }
+    memory::probe(address, length as usize)
+}
+
+/// Checks the buffer for an address that a caller passes, before it is written.
+///
+/// # Safety
+///
+/// No other thread writes the length meanwhile.
+pub(crate) unsafe fn check_buffer(address: *const sockaddr, length: *const socklen_t) -> Errno<()> {
+    memory::probe(length, size_of::<socklen_t>())?;
+    // SAFETY: it was readable a moment ago.
+    let size = unsafe { length.read_unaligned() };
+    if size as c_int <= -1 {
+        return Err(libc::EINVAL);
+    }
+    memory::probe(address, size as usize)
 }
 
 /// The family of the address that a caller passes.
@@ -95,7 +123,7 @@ pub(crate) unsafe fn read(address: *const sockaddr, length: socklen_t) -> Errno<
 pub(crate) unsafe fn family(address: *const sockaddr, length: socklen_t) -> Option<c_int> {
     let there = !address.is_null() && length as usize >= size_of::<libc::sa_family_t>();
     // SAFETY: by the contract of this function; there is a family.
-    there.then(|| unsafe { (*address).sa_family }.into())
+    there.then(|| unsafe { (&raw const (*address).sa_family).read_unaligned() }.into())
 }
 
 /// Whether a caller passes an address of a family other than IPv4 and IPv6.
@@ -121,9 +149,9 @@ pub(crate) unsafe fn write(bytes: &[u8], address: *mut sockaddr, length: *mut so
     }
     // SAFETY: by the contract of this function; at most `*length` bytes are written.
     unsafe {
-        let count = bytes.len().min(*length as usize);
+        let count = bytes.len().min(length.read_unaligned() as usize);
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), address.cast(), count);
-        *length = bytes.len() as socklen_t;
+        length.write_unaligned(bytes.len() as socklen_t);
     }
 }
 

@@ -14,7 +14,7 @@ use libc::{iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t, timespe
 use crate::bytes::Reader;
 use crate::errno::{self, Errno};
 use crate::socket::{self, Sock};
-use crate::{abi, address, calls, data, engine, options, process, real, settings};
+use crate::{abi, address, calls, data, engine, memory, options, process, real, settings};
 
 pub use crate::process::finish;
 pub use crate::settings::ConfigureError;
@@ -38,7 +38,10 @@ fn call(work: impl FnOnce() -> Errno<isize>) -> isize {
     // SAFETY: as above.
     unsafe { pthread_setcancelstate(cancellation, std::ptr::null_mut()) };
     match result {
-        Err(errno::WAIT) => WAIT,
+        Err(errno::WAIT) => {
+            errno::set(before);
+            WAIT
+        }
         Ok(value) => {
             errno::set(before);
             value
@@ -72,10 +75,14 @@ fn on(fd: c_int, work: impl FnOnce(&Arc<Sock>) -> Errno<isize>) -> isize {
 /// pthread_cancel ends the thread in here: it unwinds through this frame and those of the hooks,
 /// which own nothing at this moment.
 fn wait_readable(fd: c_int) -> bool {
-    let mut byte = 0u8;
+    let (before, mut byte) = (errno::get(), 0u8);
     // SAFETY: the buffer has room for one byte.
     let seen = unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_PEEK) };
-    seen >= 0 || errno::get() == libc::ECONNRESET
+    let done = seen >= 0 || errno::get() == libc::ECONNRESET;
+    if done {
+        errno::set(before);
+    }
+    done
 }
 
 fn done(result: Errno<()>) -> Errno<isize> {
@@ -226,18 +233,20 @@ macro_rules! functions {
 functions! {
     $
     bind(fd: c_int, to: *const sockaddr, length: socklen_t) -> c_int, sock => {
+        address::check(to, length)?;
         if address::is_foreign(to, length) {
             return Err(libc::EAFNOSUPPORT);
         }
         done(address::read(to, length).and_then(|to| calls::bind(sock, to)))
     };
-    listen(fd: c_int, backlog: c_int) -> c_int, sock => done(calls::listen(sock, backlog));
+    listen(fd: c_int, backlog: c_int) -> c_int, sock => done(calls::listen(fd, sock, backlog));
     accept(fd: c_int, from: *mut sockaddr, length: *mut socklen_t) -> c_int, sock => {
         accepted(fd, sock, from, length, 0)
     };
     accept4(fd: c_int, from: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int,
     sock => accepted(fd, sock, from, length, flags);
     connect(fd: c_int, to: *const sockaddr, length: socklen_t) -> c_int, sock => {
+        address::check(to, length)?;
         if address::family(to, length) == Some(libc::AF_UNSPEC) {
             return Err(libc::EOPNOTSUPP);
         }
@@ -246,24 +255,27 @@ functions! {
         }))
     };
     ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int, sock => match request {
-        libc::FIONREAD => calls::next_size(fd, sock).map(|size| {
-            (argument as *mut c_int).write_unaligned(size);
-            0
-        }),
+        libc::FIONREAD => {
+            let (size, to) = (calls::next_size(fd, sock)?, argument as *mut c_int);
+            memory::probe(to, size_of::<c_int>())?;
+            to.write_unaligned(size);
+            Ok(0)
+        }
         // SIOCOUTQ.
         libc::TIOCOUTQ => Err(libc::ENOTTY),
         _ => errno::check(real::ioctl(fd, request, argument) as isize).map(|value| value as isize),
     };
     shutdown(fd: c_int, how: c_int) -> c_int, sock => done(calls::shutdown(fd, sock, how));
     getsockname(fd: c_int, to: *mut sockaddr, length: *mut socklen_t) -> c_int, sock => {
+        address::check_buffer(to, length)?;
         address::write(&calls::local_name(sock), to, length);
         Ok(0)
     };
     getpeername(fd: c_int, to: *mut sockaddr, length: *mut socklen_t) -> c_int, sock => {
-        calls::peer_name(sock).map(|name| {
-            address::write(&name, to, length);
-            0
-        })
+        let name = calls::peer_name(sock)?;
+        address::check_buffer(to, length)?;
+        address::write(&name, to, length);
+        Ok(0)
     };
     getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut socklen_t)
         -> c_int, sock => get_option(fd, sock, level, name, value, length);
@@ -286,7 +298,7 @@ functions! {
         receive(fd, sock, &part, 1, flags, from, length)
     };
     recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t, sock => {
-        data::receive(fd, sock, &mut *message, flags).map(|size| size as isize)
+        received(fd, sock, message, flags).map(|size| size as isize)
     };
     write(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t, sock => {
         let part = iovec { iov_base: buffer.cast_mut(), iov_len: count };
@@ -305,7 +317,9 @@ functions! {
         send_parts(fd, sock, &part, 1, flags, to, length)
     };
     sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t, sock => {
-        data::send(fd, sock, &*message, flags).map(|size| size as isize)
+        memory::check(message, size_of::<msghdr>())?;
+        // The caller's structure need not be aligned.
+        data::send(fd, sock, &message.read_unaligned(), flags).map(|size| size as isize)
     };
     sendmmsg(fd: c_int, messages: *mut mmsghdr, count: u32, flags: c_int) -> c_int, sock => {
         each(messages, count, |one| {
@@ -335,6 +349,12 @@ unsafe fn each(
     count: u32,
     mut work: impl FnMut(&mut mmsghdr) -> Errno<usize>,
 ) -> Errno<isize> {
+    // As many as Linux takes at a time.
+    let count = count.min(1024);
+    memory::probe(messages, count as usize * size_of::<mmsghdr>())?;
+    if !messages.is_aligned() {
+        return Err(libc::EFAULT);
+    }
     let mut finished = 0;
     for at in 0..count as usize {
         // SAFETY: by the contract of this function.
@@ -349,6 +369,22 @@ unsafe fn each(
     Ok(finished)
 }
 
+/// Receives into the message of recvmsg(2).
+///
+/// # Safety
+///
+/// As for that function.
+unsafe fn received(fd: c_int, sock: &Sock, message: *mut msghdr, flags: c_int) -> Errno<usize> {
+    memory::check(message, size_of::<msghdr>())?;
+    // SAFETY: by the contract of this function. The structure need not be aligned.
+    unsafe {
+        let mut copy = message.read_unaligned();
+        let size = data::receive(fd, sock, &mut copy, flags)?;
+        message.write_unaligned(copy);
+        Ok(size)
+    }
+}
+
 /// # Safety
 ///
 /// The pointers are null or valid, as for accept(2).
@@ -359,6 +395,10 @@ unsafe fn accepted(
     length: *mut socklen_t,
     flags: c_int,
 ) -> Errno<isize> {
+    if !from.is_null() && calls::accepts(sock) {
+        // SAFETY: by the contract of this function.
+        unsafe { address::check_buffer(from, length) }?;
+    }
     let (new, peer) = calls::accept(fd, sock, flags)?;
     // SAFETY: by the contract of this function.
     unsafe { address::write(&peer, from, length) };
@@ -383,6 +423,7 @@ unsafe fn receive(
         message.msg_iov = parts.cast_mut();
         message.msg_iovlen = usize::try_from(count).map_err(|_| libc::EINVAL)? as _;
         if !from.is_null() && !length.is_null() {
+            memory::check(length, size_of::<socklen_t>())?;
             message.msg_name = from.cast();
             message.msg_namelen = *length;
         }
@@ -428,13 +469,16 @@ unsafe fn get_option(
     value: *mut c_void,
     length: *mut socklen_t,
 ) -> Errno<isize> {
-    if value.is_null() || length.is_null() {
-        return Err(libc::EFAULT);
-    }
+    memory::probe(length, size_of::<socklen_t>())?;
     // SAFETY: by the contract of this function.
-    if unsafe { *length } as c_int <= -1 {
+    let size = unsafe { *length };
+    if size as c_int <= -1 {
         return Err(libc::EINVAL);
     }
+    if value.is_null() {
+        return Err(libc::EFAULT);
+    }
+    memory::probe(value, size as usize)?;
     // SAFETY: by the contract of this function. Options with input read what the program has
     // written there.
     let found = unsafe {
@@ -479,14 +523,18 @@ unsafe fn set_option(
     value: *const c_void,
     length: socklen_t,
 ) -> Errno<isize> {
-    if value.is_null() {
-        return Err(libc::EFAULT);
-    }
     if length as c_int <= -1 {
         return Err(libc::EINVAL);
     }
-    // SAFETY: by the contract of this function.
-    let bytes = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), length as usize) };
+    if !options::has_level(level) {
+        return Err(libc::ENOPROTOOPT);
+    }
+    memory::probe(value, length as usize)?;
+    let bytes = match length {
+        0 => &[][..],
+        // SAFETY: by the contract of this function.
+        _ => unsafe { std::slice::from_raw_parts(value.cast::<u8>(), length as usize) },
+    };
     if level == abi::IPPROTO_SCTP {
         return done(options::set(fd, sock, name, bytes));
     }

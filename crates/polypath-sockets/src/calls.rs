@@ -18,11 +18,11 @@ use crate::frame::{HEADER, Header};
 use crate::link::{Link, Phase, lock};
 use crate::open::set_port;
 use crate::open::{
-    LISTENER_CLOSED, ephemeral_port, fits_family, is_unicast, local, opened, peers_of, publish,
-    send_timeout,
+    LISTENER_CLOSED, ephemeral_port, fits_family, is_unicast, local, may_listen, opened, peers_of,
+    publish, send_timeout,
 };
 use crate::socket::{self, Names, Sock, is_nonblocking};
-use crate::{address, direct, inbox, interfaces, many, private, real};
+use crate::{address, direct, inbox, interfaces, many, memory, private, real};
 
 /// Opens a socket.
 pub(crate) fn open(family: c_int, kind: c_int) -> Errno<c_int> {
@@ -156,7 +156,7 @@ fn endpoint(sock: &Sock, listens: bool) -> Errno<Endpoint> {
     Ok(endpoint)
 }
 
-pub(crate) fn listen(sock: &Sock, backlog: c_int) -> Errno<()> {
+pub(crate) fn listen(fd: c_int, sock: &Sock, backlog: c_int) -> Errno<()> {
     if let Some(many) = &sock.many {
         return many::listen(sock, many, backlog);
     }
@@ -167,17 +167,26 @@ pub(crate) fn listen(sock: &Sock, backlog: c_int) -> Errno<()> {
         Phase::Idle => {}
         Phase::Listening if backlog == 0 && sock.link.is_refusing() => return Err(libc::EINVAL),
         Phase::Listening => {
-            if let Some(endpoint) = &lock(&sock.names).endpoint {
+            let endpoint = lock(&sock.names).endpoint.clone();
+            let mut limit = lock(&sock.link.backlog);
+            *limit = backlog as u32;
+            sock.link.set_refusing(backlog == 0);
+            if let Some(endpoint) = endpoint {
                 endpoint.set_listening(backlog != 0);
             }
-            sock.link.set_refusing(backlog == 0);
+            sock.link.taken.notify_one();
             return Ok(());
         }
         _ => return Err(libc::EINVAL),
     }
+    may_listen(sock)?;
+    // A negative number is a large one, as in Linux.
+    *lock(&sock.link.backlog) = backlog as u32;
     let endpoint = endpoint(sock, true)?;
     let end = lock(&sock.engine_end).clone().ok_or(libc::EINVAL)?;
     engine()?.listen(sock.link.clone(), end, endpoint)?;
+    // As in Linux, a listening socket is never writable.
+    direct::fill(fd);
     sock.link.set_phase(Phase::Listening);
     Ok(())
 }
@@ -208,6 +217,7 @@ pub(crate) fn connect_to(
     }
     *lock(&link.peer) = Some(peers[0]);
     link.take_error();
+    link.shut.store(false, Ordering::Release);
     direct::fill(fd);
     if let Err(error) = engine()?.connect(link.clone(), end, endpoint, &peers, background) {
         link.set_phase(Phase::Idle);
@@ -230,10 +240,12 @@ pub(crate) fn wait_connected(fd: c_int, sock: &Sock) -> Errno<()> {
                 unsafe { libc::poll(&raw mut poll, 1, 1000) };
                 return Ok(());
             }
-            _ => {
-                let error = sock.link.take_error();
-                return Err(if error == 0 { libc::ECONNREFUSED } else { error });
-            }
+            phase => match sock.link.take_error() {
+                // Established, and shut down by the peer meanwhile.
+                0 if phase == Phase::Closed => return Ok(()),
+                0 => return Err(libc::ECONNREFUSED),
+                error => return Err(error),
+            },
         }
         let mut slice = Duration::from_millis(200);
         if let Some(limit) = limit {
@@ -256,9 +268,10 @@ pub(crate) fn connectx3(fd: c_int, sock: &Sock, request: Reader<'_>) -> Errno<(i
     let (size, at) = (request.i32(4), request.0.get(8..16).ok_or(libc::EINVAL)?);
     let at = usize::from_ne_bytes(at.try_into().map_err(|_| libc::EINVAL)?) as *const u8;
     let size = usize::try_from(size).map_err(|_| libc::EINVAL)?;
-    if at.is_null() {
-        return Err(libc::EFAULT);
+    if size == 0 {
+        return Err(libc::EINVAL);
     }
+    memory::probe(at, size)?;
     // SAFETY: the program passes an array of addresses of this size.
     let peers = address::parse_packed(unsafe { std::slice::from_raw_parts(at, size) })?;
     let background = is_nonblocking(fd, 0);
@@ -268,12 +281,17 @@ pub(crate) fn connectx3(fd: c_int, sock: &Sock, request: Reader<'_>) -> Errno<(i
     }
 }
 
+/// Whether a socket accepts associations.
+pub(crate) fn accepts(sock: &Sock) -> bool {
+    sock.many.is_none() && sock.link.phase() == Phase::Listening && !sock.link.is_refusing()
+}
+
 /// Takes the next association of a listening socket, and its peer's address.
 pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<u8>)> {
     if sock.kind == libc::SOCK_SEQPACKET {
         return Err(libc::EOPNOTSUPP);
     }
-    if sock.link.phase() != Phase::Listening || sock.link.is_refusing() {
+    if !accepts(sock) {
         return Err(libc::EINVAL);
     }
     if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
@@ -312,6 +330,7 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
         let number = libc::CMSG_DATA(attached).cast::<c_int>().read_unaligned();
         (size, OwnedFd::from_raw_fd(number))
     };
+    sock.link.taken.notify_one();
     let header = Header::read(&packet[..size]).ok_or(libc::EINVAL)?;
     let peer = address::parse(&packet[HEADER..size]).ok();
     let link = {
@@ -329,7 +348,7 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
     });
     let accepted = Sock::of_association(sock, link, process);
     let new = publish(program, accepted, flags)?;
-    Ok((new, peer.map(|peer| address::format(peer, sock.family)).unwrap_or_default()))
+    Ok((new, peer.map(|peer| address::format(peer, sock.link.name_family())).unwrap_or_default()))
 }
 
 /// shutdown(2). SCTP has no half-closed state: SHUT_WR begins the graceful shutdown (RFC 6458
@@ -345,6 +364,8 @@ pub(crate) fn shutdown(fd: c_int, sock: &Sock, how: c_int) -> Errno<()> {
             sock.link.unread_end.fetch_or(how == libc::SHUT_RDWR, Ordering::AcqRel);
             // The next message takes the way of the end, which reports it.
             sock.link.ends.store(true, Ordering::Release);
+            let first = !sock.link.peer_shut.load(Ordering::Acquire);
+            sock.link.shut.fetch_or(first, Ordering::AcqRel);
             // SAFETY: the call takes no pointer.
             errno::check(unsafe { real::shutdown(fd, libc::SHUT_WR) } as isize).map(drop)
         }
@@ -420,7 +441,7 @@ pub(crate) fn local_name(sock: &Sock) -> Vec<u8> {
         ip if ip.is_unspecified() && sock.family == libc::AF_INET6 => {
             address::format((Ipv6Addr::UNSPECIFIED, port).into(), sock.family)
         }
-        _ => address::format(first, sock.family),
+        _ => address::format(first, sock.link.name_family()),
     }
 }
 
@@ -446,16 +467,26 @@ pub(crate) fn locals(sock: &Sock, id: i32) -> Vec<SocketAddr> {
     addresses
 }
 
-/// The local addresses as `sctp_getladdrs` lists them: all of the host for the wildcard address.
+/// The local addresses as `sctp_getladdrs` lists them: those of the association with this id, or
+/// without one those of the socket, which are all of the host for the wildcard address.
 pub(crate) fn listed(sock: &Sock, id: i32) -> Errno<Vec<SocketAddr>> {
-    let found = locals(sock, id);
-    match found[..] {
-        [one] if one.ip().is_unspecified() => {
-            let all = interfaces::addresses(sock.family)?.into_iter();
-            Ok(all.map(|ip| SocketAddr::new(ip, one.port())).collect())
+    let link = sock.member(id).ok().filter(|_| id != 0 && sock.is_local());
+    let association = link.and_then(|link| link.association());
+    let (addresses, port, bound) = {
+        let names = lock(&sock.names);
+        (names.addresses.clone(), names.port, names.bound)
+    };
+    let found = match association {
+        Some(association) => association.local_addresses(),
+        None if addresses.is_empty() && bound => {
+            let only_v6 = lock(&sock.options).only_v6;
+            let fits = |ip: &IpAddr| !(only_v6 && ip.is_ipv4());
+            interfaces::addresses(sock.family)?.into_iter().filter(fits).collect()
         }
-        _ => Ok(found),
-    }
+        None => addresses,
+    };
+    let found = found.into_iter().filter(|ip| !ip.is_unspecified());
+    Ok(found.map(|ip| SocketAddr::new(ip, port)).collect())
 }
 
 /// The peer's addresses: `sctp_getpaddrs`.
@@ -476,7 +507,9 @@ pub(crate) fn peers(sock: &Sock, id: i32) -> Errno<Vec<SocketAddr>> {
 pub(crate) fn peer_name(sock: &Sock) -> Errno<Vec<u8>> {
     let peer = *lock(&sock.link.peer);
     match (sock.link.phase(), peer) {
-        (Phase::Connected | Phase::Closed, Some(peer)) => Ok(address::format(peer, sock.family)),
+        (Phase::Connected | Phase::Closed, Some(peer)) => {
+            Ok(address::format(peer, sock.link.name_family()))
+        }
         _ => Err(libc::ENOTCONN),
     }
 }

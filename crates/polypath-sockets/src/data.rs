@@ -14,7 +14,7 @@ use crate::inbox::Found;
 use crate::link::{Link, Phase, lock};
 use crate::request::Request;
 use crate::socket::{Pending, Sock, is_nonblocking};
-use crate::{abi, address, calls, direct, engine, inbox, many, real};
+use crate::{abi, address, calls, direct, engine, inbox, many, memory, real};
 
 /// Parts of a message that one call may have.
 const MOST_PARTS: usize = 1023;
@@ -36,11 +36,11 @@ pub(crate) unsafe fn send(
             true => None,
             false => Some(address::read(message.msg_name.cast(), message.msg_namelen)?),
         };
-        (parts(message), to, Request::read(sock, message)?)
+        (parts(message)?, to, Request::read(sock, message)?)
     };
     let asked = request.asked.flags;
     let size: usize = parts.iter().map(|part| part.iov_len).sum();
-    if size > PAYLOAD || parts.len() > MOST_PARTS {
+    if size > PAYLOAD {
         return Err(libc::EMSGSIZE);
     }
     let ends = asked & (abi::SCTP_EOF | abi::SCTP_ABORT) != 0;
@@ -58,8 +58,15 @@ pub(crate) unsafe fn send(
                 send_on(on, &link, request.header(&link), parts, flags)?;
             }
         } else {
-            let link = many::destination(sock, many, &peers, &request)?;
-            send_on(on, &link, request.header(&link), parts, flags)?;
+            let (link, header) = if sock.is_local() {
+                let link = many::destination(sock, many, &peers, &request)?;
+                let header = request.header(&link);
+                (link, header)
+            } else {
+                (sock.link.clone(), many::forwarded(sock, many, &peers, &request)?)
+            };
+            send_on(on, &link, header, parts, flags)?;
+            link.aborted.fetch_or(asked & abi::SCTP_ABORT != 0, Ordering::AcqRel);
         }
         // Linux reports none of the bytes that explain an ABORT.
         return Ok(if ends { 0 } else { size });
@@ -68,7 +75,7 @@ pub(crate) unsafe fn send(
         // As in Linux: for one-to-many sockets only.
         return Err(libc::EINVAL);
     }
-    if peers.first().is_some_and(|peer| !is_peer(&sock.link, *peer)) {
+    if !sock.peeled && peers.first().is_some_and(|peer| !is_peer(&sock.link, *peer)) {
         return Err(libc::EADDRNOTAVAIL);
     }
     ready(fd, sock, &peers, flags)?;
@@ -110,9 +117,9 @@ fn send_on(
         && lock(&sock.options).no_fragments
         && let Some(association) = link.association()
     {
-        // The DATA chunk's header takes 16 bytes.
         let most = association.paths().iter().map(|path| path.view.max_chunk).min().unwrap_or(0);
-        if parts.iter().map(|part| part.iov_len).sum::<usize>() + 16 > most as usize {
+        let size = parts.iter().map(|part| part.iov_len).sum::<usize>();
+        if size > link.largest_payload(most) as usize {
             return Err(libc::EMSGSIZE);
         }
     }
@@ -188,12 +195,25 @@ fn write(fd: c_int, header: &Header, parts: &[iovec], flags: c_int) -> Errno<()>
 /// # Safety
 ///
 /// The pointer and the number of parts are valid.
-unsafe fn parts(message: &msghdr) -> &[iovec] {
-    if message.msg_iov.is_null() {
-        return &[];
+unsafe fn parts(message: &msghdr) -> Errno<&[iovec]> {
+    if message.msg_iovlen > MOST_PARTS {
+        return Err(libc::EMSGSIZE);
+    }
+    if message.msg_iovlen == 0 {
+        return Ok(&[]);
+    }
+    memory::check(message.msg_iov, message.msg_iovlen * size_of::<iovec>())?;
+    if !message.msg_iov.is_aligned() {
+        return Err(libc::EFAULT);
     }
     // SAFETY: by the contract of this function.
-    unsafe { std::slice::from_raw_parts(message.msg_iov, message.msg_iovlen) }
+    let parts = unsafe { std::slice::from_raw_parts(message.msg_iov, message.msg_iovlen) };
+    for part in parts {
+        memory::check(part.iov_base, part.iov_len)?;
+    }
+    // The sum is the result of a call.
+    let sum = parts.iter().try_fold(0isize, |sum, part| sum.checked_add_unsigned(part.iov_len));
+    sum.map(|_| parts).ok_or(libc::EINVAL)
 }
 
 /// Receives a message, without waiting: [`errno::WAIT`] if there is none and the socket blocks.
@@ -210,36 +230,63 @@ pub(crate) unsafe fn receive(
     match sock.link.phase() {
         Phase::Connected | Phase::Closed => {}
         _ if sock.many.is_some() => {}
+        // Over the loopback interface Linux has connected before connect returns.
+        Phase::Connecting if is_nonblocking(fd, flags) => return Err(libc::EAGAIN),
         _ => {
             let error = sock.link.take_error();
             return Err(if error == 0 { libc::ENOTCONN } else { error });
         }
     }
     // SAFETY: by the contract of this function.
-    let parts = unsafe { parts(message) };
+    let parts = unsafe { parts(message) }?;
+    for (at, size) in [
+        (message.msg_name, message.msg_namelen as usize),
+        (message.msg_control, message.msg_controllen),
+    ] {
+        memory::check(at, if at.is_null() { 0 } else { size })?;
+    }
     match take(fd, sock, parts, flags & libc::MSG_PEEK != 0)? {
         Taken::Bytes { header, size, end } => {
             // SAFETY: by the contract of this function.
-            unsafe { describe(sock, message, &header, end) };
+            unsafe { describe(fd, sock, message, &header, end) };
             Ok(size)
         }
-        Taken::Over => over(sock, message),
-        Taken::Nothing if sock.link.unread_end.load(Ordering::Acquire) => over(sock, message),
+        Taken::Over => over(fd, sock, message, flags),
+        Taken::Nothing if sock.link.unread_end.load(Ordering::Acquire) => {
+            over(fd, sock, message, flags)
+        }
         Taken::Nothing if flags & libc::MSG_DONTWAIT != 0 => Err(libc::EAGAIN),
+        // Nothing can arrive.
+        Taken::Nothing if sock.many.is_some() && !is_nonblocking(fd, flags) && !has_peers(sock) => {
+            Err(libc::ENOTCONN)
+        }
         // With O_NONBLOCK, waiting fails with EAGAIN.
         Taken::Nothing => Err(errno::WAIT),
     }
 }
 
-/// The end of the association: its error once, then 0.
-fn over(sock: &Sock, message: &mut msghdr) -> Errno<usize> {
+/// Whether a one-to-many socket has associations, or accepts them.
+fn has_peers(sock: &Sock) -> bool {
+    let some = sock.many.as_ref().is_some_and(|many| !many.all().is_empty());
+    some || !sock.is_local() || sock.link.phase() == Phase::Listening
+}
+
+/// The end of the association: its error once; then 0 if the peer has begun the shutdown, and
+/// ENOTCONN otherwise. poll always reports the end, so a socket that does not block has 0.
+fn over(fd: c_int, sock: &Sock, message: &mut msghdr, flags: c_int) -> Errno<usize> {
+    let link = &sock.link;
+    let error = link.take_error();
+    if error != 0 {
+        return Err(error);
+    }
+    let end = link.unread_end.load(Ordering::Acquire);
+    if !end && link.shut.load(Ordering::Acquire) && !is_nonblocking(fd, flags) {
+        return Err(libc::ENOTCONN);
+    }
     message.msg_namelen = 0;
     message.msg_controllen = 0;
     message.msg_flags = 0;
-    match sock.link.take_error() {
-        0 => Ok(0),
-        error => Err(error),
-    }
+    Ok(0)
 }
 
 /// Result of [`take`].
@@ -379,13 +426,13 @@ fn scatter(parts: &[iovec], mut bytes: &[u8]) {
 /// # Safety
 ///
 /// The pointers of the message are valid for their lengths.
-unsafe fn describe(sock: &Sock, message: &mut msghdr, header: &Header, end: bool) {
+unsafe fn describe(fd: c_int, sock: &Sock, message: &mut msghdr, header: &Header, end: bool) {
     let peer = header.peer.or_else(|| *lock(&sock.link.peer));
     // SAFETY: by the contract of this function.
     unsafe {
         match peer {
             Some(peer) if !message.msg_name.is_null() => {
-                let bytes = address::format(peer, sock.family);
+                let bytes = address::format(peer, sock.link.name_family());
                 let name = message.msg_name.cast();
                 address::write(&bytes, name, &raw mut message.msg_namelen);
             }
@@ -394,6 +441,12 @@ unsafe fn describe(sock: &Sock, message: &mut msghdr, header: &Header, end: bool
     }
     message.msg_flags = if end { libc::MSG_EOR } else { 0 };
     let mut used = 0;
+    if lock(&sock.options).recvnxtinfo
+        && let Some(info) = nxtinfo(fd, sock)
+    {
+        // SAFETY: by the contract of this function.
+        used += unsafe { put(message, used, abi::CMSG_NXTINFO, &info) };
+    }
     if header.kind == Kind::Notification {
         message.msg_flags |= abi::MSG_NOTIFICATION;
     } else {
@@ -416,6 +469,28 @@ fn rcvinfo_of(header: &Header, sock: &Sock) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.u16(header.stream).u16(header.ssn).u16(header.flags).u16(0).u32(header.ppid);
     writer.u32(0).u32(0).u32(context_of(header, sock)).i32(header.association).done()
+}
+
+/// `sctp_nxtinfo` of the packet at the head of the pair, if it is not one that the program is
+/// reading.
+fn nxtinfo(fd: c_int, sock: &Sock) -> Option<Vec<u8>> {
+    /// SCTP_NOTIFICATION.
+    const NOTIFICATION: u16 = abi::MSG_NOTIFICATION as u16;
+    let reading = lock(&sock.reading);
+    if reading.is_some() {
+        return None;
+    }
+    let mut bytes = [0; HEADER];
+    let flags = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
+    // SAFETY: the buffer has room for a header. With MSG_TRUNC, the result is the packet's size.
+    let size = unsafe { real::recv(fd, bytes.as_mut_ptr().cast(), HEADER, flags) };
+    let size = usize::try_from(size).ok()?.checked_sub(HEADER)?;
+    let header = Header::read(&bytes)?;
+    let notifies = header.kind == Kind::Notification;
+    let flags = header.flags | if notifies { NOTIFICATION } else { 0 };
+    let mut writer = Writer::default();
+    writer.u16(header.stream).u16(flags).u32(header.ppid).u32(size as u32);
+    Some(writer.i32(header.association).done())
 }
 
 /// SCTP_CONTEXT of the association of a received message.

@@ -4,7 +4,6 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -53,28 +52,16 @@ pub(crate) fn pair() -> Errno<(OwnedFd, End)> {
     Ok((program, End::new(engine)))
 }
 
-/// Waits until the program has closed its end, while it sends nothing but fillers.
+/// Waits until the program has closed its end, while it sends nothing but fillers. They stay, and
+/// this descriptor does not report them again.
 pub(crate) async fn fillers_only(fd: &AsyncFd<Descriptor>) {
     loop {
         let Ok(mut ready) = fd.readable().await else { return };
-        let mut byte = [0];
-        // SAFETY: the buffer has room for one byte.
-        let seen = unsafe {
-            let buffer = byte.as_mut_ptr().cast();
-            libc::recv(fd.as_raw_fd(), buffer, 1, libc::MSG_PEEK | libc::MSG_DONTWAIT)
-        };
-        match seen {
-            0 => return,
-            1.. => {
-                // The filler stays: wait for the end by polling for a hang-up.
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                if fd.get_ref().hung_up() {
-                    return;
-                }
-            }
-            _ if errno::get() == libc::EAGAIN => ready.clear_ready(),
-            _ => return,
+        if ready.ready().is_read_closed() || fd.get_ref().hung_up() {
+            return;
         }
+        // The end is a new event.
+        ready.clear_ready();
     }
 }
 
@@ -97,6 +84,10 @@ impl AsRawFd for Descriptor {
 }
 
 impl Descriptor {
+    pub(crate) const fn new(end: Arc<End>) -> Self {
+        Self(end)
+    }
+
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         // SAFETY: the buffer is valid for its length.
         let size = unsafe {
@@ -139,6 +130,17 @@ impl Descriptor {
             real::sendmsg(self.as_raw_fd(), &raw const message, flags)
         };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Size of what the program has not read, with what the kernel adds to each packet (SIOCOUTQ).
+    pub(crate) fn unread(&self) -> usize {
+        let mut size: c_int = 0;
+        // SAFETY: the argument is an int that lives during the call.
+        let done = unsafe {
+            let to = (&raw mut size) as usize;
+            real::ioctl(self.as_raw_fd(), libc::TIOCOUTQ, to)
+        };
+        if done == 0 { usize::try_from(size).unwrap_or(0) } else { 0 }
     }
 
     /// Makes the program's end report the end; it can still read what was sent.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use polypath::{
     Association, AuthKeys, BindError, CloseReason, ConnectError, ConnectOptions, Encryption,
     Endpoint, EndpointOptions, Event, Events, Message, PathId, Ppid, Received, Reliability,
-    StreamId,
+    SharedSockets, StreamId,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -35,6 +35,8 @@ use crate::values::Options;
 pub(crate) struct Engine {
     pub(crate) runtime: Handle,
     pub(crate) settings: Arc<Settings>,
+    /// The UDP sockets of listening sockets.
+    sockets: SharedSockets,
     process: u32,
 }
 
@@ -58,6 +60,7 @@ pub(crate) fn engine() -> Errno<Engine> {
     let new = Engine {
         runtime: runtime.handle().clone(),
         settings: Arc::new(Settings::current()),
+        sockets: SharedSockets::default(),
         process: std::process::id(),
     };
     // The program's signals are handled on its own threads: the new thread inherits this mask.
@@ -163,6 +166,8 @@ impl Engine {
             encryption: settings.encrypt.then(Encryption::default),
             auth_keys: auth_keys.clone(),
             follow_addresses: options.auto_asconf,
+            announce_all: true,
+            shared: (!settings.encrypt).then(|| self.sockets.clone()),
             ..EndpointOptions::default()
         };
         private::inside(|| Endpoint::bind(options)).map_err(|error| match error {
@@ -188,28 +193,29 @@ impl Engine {
         let udp = |peer: &SocketAddr| SocketAddr::new(peer.ip(), self.settings.peer_port);
         let options = ConnectOptions::new(port, peers.iter().map(udp));
         let _runtime = self.runtime.enter();
-        let fd = Arc::new(register(end)?);
+        let waiting = register(end.clone())?;
         let counted = Counted::new();
         self.runtime.spawn(async move {
             let connected = tokio::select! {
                 connected = endpoint.connect(options) => connected,
                 // The program has closed the socket.
-                () = fillers_only(&fd) => return,
+                () = fillers_only(&waiting) => return,
             };
-            match connected {
-                Ok(association) => {
+            // A new one reports the fillers again. After a failure there is none: the program may
+            // connect again once it sees the failure.
+            drop(waiting);
+            let connected = connected.map_err(|error| refusal(&error));
+            match connected.and_then(|association| Ok((association, register(end.clone())?))) {
+                Ok((association, fd)) => {
                     link.set_association(Some(association.clone()));
                     link.set_phase(Phase::Connected);
-                    run(link, fd, association).await;
+                    run(link, Arc::new(fd), association).await;
                 }
                 Err(error) => {
-                    // The program may connect again once it sees the failure: the runtime must not
-                    // wait for the descriptor any more.
-                    let end = fd.get_ref().clone();
-                    drop(fd);
-                    link.fail(refusal(&error));
+                    link.fail(error);
                     *lock(&link.peer) = None;
                     link.set_phase(if close_on_failure { Phase::Closed } else { Phase::Idle });
+                    let end = Descriptor::new(end);
                     // Writable before its end is seen.
                     end.drain();
                     if close_on_failure {
@@ -232,9 +238,10 @@ impl Engine {
         let _runtime = self.runtime.enter();
         let fd = register(end)?;
         self.runtime.spawn(async move {
+            let mut queue = AcceptQueue::default();
             loop {
                 let association = tokio::select! {
-                    next = endpoint.accept() => next,
+                    next = queue.next(&listener, &fd, &endpoint) => next,
                     () = fillers_only(&fd) => None,
                 };
                 let Some(association) = association else { break };
@@ -246,6 +253,55 @@ impl Engine {
             lock(&ARRIVED).retain(|arrived| arrived.listener != listener.id);
         });
         Ok(())
+    }
+}
+
+/// The queue of accept: what a listening socket has sent to the program.
+///
+/// A child of fork may call accept: only the kernel knows what is left in the pair.
+#[derive(Default)]
+struct AcceptQueue {
+    /// Bytes that the kernel counts for one association.
+    unit: usize,
+    /// There was nothing in the pair before the last association.
+    was_empty: bool,
+    full: bool,
+}
+
+impl AcceptQueue {
+    /// The next association. While the queue is full, the endpoint refuses further ones, as Linux.
+    async fn next(
+        &mut self,
+        listener: &Link,
+        fd: &AsyncFd<Descriptor>,
+        endpoint: &Endpoint,
+    ) -> Option<Association> {
+        const INTERVAL: Duration = Duration::from_millis(10);
+        if self.was_empty {
+            self.unit = fd.get_ref().unread();
+        }
+        loop {
+            let full = {
+                let limit = lock(&listener.backlog);
+                let waiting = fd.get_ref().unread().div_ceil(self.unit.max(1));
+                let full = self.unit > 0 && waiting > *limit as usize;
+                if full != self.full && !listener.is_refusing() {
+                    endpoint.set_listening(!full);
+                }
+                full
+            };
+            self.full = full;
+            if !full {
+                break;
+            }
+            tokio::select! {
+                () = listener.taken.notified() => {}
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+        }
+        let next = endpoint.accept().await;
+        self.was_empty = fd.get_ref().unread() == 0;
+        next
     }
 }
 
@@ -460,6 +516,9 @@ pub(crate) async fn incoming(link: &Link, association: &Association, mut events:
             event = events.next(), if listening => match event {
                 Ok(Event::PathAdded { path }) if first.contains(&path) => {}
                 Ok(event) => {
+                    if matches!(event, Event::PeerShutdown) {
+                        link.peer_shut.store(true, Ordering::Release);
+                    }
                     if notify::follows_data(&event) {
                         while let Some(received) = association.try_recv() {
                             deliver_all(link, association, received).await;
@@ -520,6 +579,9 @@ async fn deliver(link: &Link, received: &Received) {
     link.touch();
     if received.aborted {
         return notify::aborted(link, received).await;
+    }
+    if link.unread_end.load(Ordering::Acquire) {
+        return;
     }
     let unordered = if received.unordered { abi::SCTP_UNORDERED } else { 0 };
     let size = received.payload.len();

@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use polypath::{Association, ConnectOptions, Endpoint};
+use polypath::proto::ConnectError as StartError;
+use polypath::{Association, ConnectError, ConnectOptions, Endpoint};
 use tokio::io::Interest;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -32,12 +33,16 @@ impl Engine {
         many: Arc<Many>,
         end: Arc<End>,
         endpoint: Endpoint,
+        options: Options,
     ) -> Errno<()> {
         let route = self.route(end, socket.inbox())?;
         *lock(&many.route) = Some(route.clone());
+        let engine = self.clone();
         self.runtime.spawn(async move {
-            let accepting = tokio::spawn(accept_all(socket.clone(), many.clone(), endpoint));
-            dispatch(&socket, &many, &route).await;
+            let accepting = accept_all(socket.clone(), many.clone(), endpoint.clone());
+            let accepting = tokio::spawn(accepting);
+            let open = |peer| engine.open(&socket, &many, &endpoint, &[peer], &options).ok();
+            dispatch(&socket, &many, &route, open).await;
             accepting.abort();
             let abort = socket.abort.load(Ordering::Acquire);
             for link in many.all() {
@@ -72,7 +77,11 @@ impl Engine {
             config: Some(options.config(&self.settings.config)?),
             ..ConnectOptions::new(peers[0].port(), peers.iter().map(udp))
         };
-        let association = endpoint.open(&connect).map_err(|_| libc::ENETUNREACH)?;
+        let association = endpoint.open(&connect).map_err(|error| match error {
+            // It was peeled off, or is about to end.
+            ConnectError::Start(StartError::Exists) => libc::EADDRNOTAVAIL,
+            _ => libc::ENETUNREACH,
+        })?;
         let link = begin(socket, many, &association, Some(peers[0]));
         tokio::spawn(member(link.clone(), many.clone(), association, Counted::new()));
         Ok(link)
@@ -125,8 +134,14 @@ async fn accept_all(socket: Arc<Link>, many: Arc<Many>, endpoint: Endpoint) {
     }
 }
 
-/// Distributes what the program sends until it closes the socket.
-async fn dispatch(socket: &Link, many: &Many, route: &Route) {
+/// Distributes what the program sends until it closes the socket. A child of fork addresses what it
+/// sends to a peer: `open` opens an association with one that has none.
+async fn dispatch(
+    socket: &Link,
+    many: &Many,
+    route: &Route,
+    open: impl Fn(SocketAddr) -> Option<Arc<Link>>,
+) {
     let fd = &route.fd;
     let room = Arc::new(Semaphore::new(abi::BUFFER as usize));
     let mut buffer = vec![0; HEADER + abi::BUFFER as usize];
@@ -155,7 +170,11 @@ async fn dispatch(socket: &Link, many: &Many, route: &Route) {
         };
         let Some(header) = Header::read(&buffer[..size]) else { continue };
         // The association may have ended meanwhile.
-        let Some(link) = many.get(header.association) else { continue };
+        let found = match header.peer {
+            Some(peer) => many.find(peer).or_else(|| open(peer)),
+            None => many.get(header.association),
+        };
+        let Some(link) = found else { continue };
         let payload = Bytes::copy_from_slice(&buffer[HEADER..size]);
         let share = room.clone().acquire_many_owned(payload.len() as u32);
         let share = tokio::select! {

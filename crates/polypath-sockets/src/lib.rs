@@ -52,6 +52,7 @@ mod interfaces;
 mod link;
 mod lookup;
 mod many;
+mod memory;
 mod notify;
 mod open;
 mod options;

@@ -57,12 +57,26 @@ pub(crate) struct Link {
     pub(crate) held: Notify,
     /// listen with a backlog of 0 has ended the acceptance of associations.
     refuses: AtomicBool,
-    /// shutdown with SHUT_RD: without messages, recv returns 0.
+    /// shutdown with SHUT_RD: without messages, recv returns 0, and no more arrive.
     pub(crate) unread_end: AtomicBool,
+    /// The peer has begun the shutdown: recv returns 0 after the last message.
+    pub(crate) peer_shut: AtomicBool,
+    /// The program has begun the shutdown, or the association has failed: recv fails after the last
+    /// message.
+    pub(crate) shut: AtomicBool,
+    /// The program has aborted the association with SCTP_ABORT: no call finds it any more.
+    pub(crate) aborted: AtomicBool,
+    /// Of a listening socket: as many associations and one more may wait for accept. Locked while
+    /// the endpoint begins or ends to accept associations.
+    pub(crate) backlog: Mutex<u32>,
+    /// Notified when accept has returned an association.
+    pub(crate) taken: Notify,
     /// Notified when the program has closed a descriptor of the socket.
     pub(crate) left: Notify,
     /// AF_INET or AF_INET6.
     pub(crate) family: c_int,
+    /// SCTP_I_WANT_MAPPED_V4_ADDR.
+    mapped: AtomicBool,
     /// As in [`Route`].
     inbox: Mutex<Arc<Inbox>>,
     route: Mutex<Option<Route>>,
@@ -82,6 +96,10 @@ pub(crate) struct Link {
     pub(crate) defaults: Mutex<Defaults>,
     /// SCTP_ENABLE_STREAM_RESET; [`UNSET`] for the core's default.
     accepted: AtomicU32,
+    /// SCTP_MAXSEG; 0 leaves it to the path MTU.
+    pub(crate) max_segment: AtomicU32,
+    /// The error causes of the peer's ABORT.
+    pub(crate) causes: Mutex<Bytes>,
     /// Number of outgoing streams.
     pub(crate) streams: AtomicU32,
     /// Association id (`sctp_assoc_t`).
@@ -110,8 +128,14 @@ impl Link {
             held: Notify::new(),
             refuses: AtomicBool::new(false),
             unread_end: AtomicBool::new(false),
+            peer_shut: AtomicBool::new(false),
+            shut: AtomicBool::new(false),
+            aborted: AtomicBool::new(false),
+            backlog: Mutex::new(0),
+            taken: Notify::new(),
             left: Notify::new(),
             family,
+            mapped: AtomicBool::new(true),
             inbox: Mutex::default(),
             route: Mutex::new(None),
             rerouted: Notify::new(),
@@ -120,6 +144,8 @@ impl Link {
             awaits_dry: Notify::new(),
             touched: Mutex::new(None),
             events: AtomicU32::new(events),
+            max_segment: AtomicU32::new(0),
+            causes: Mutex::default(),
             streams: AtomicU32::new(0),
             defaults: Mutex::default(),
             accepted: AtomicU32::new(UNSET),
@@ -137,6 +163,7 @@ impl Link {
             phase: AtomicU8::new(self.phase.load(Ordering::Acquire)),
             events: copy(&self.events),
             streams: copy(&self.streams),
+            mapped: AtomicBool::new(self.mapped.load(Ordering::Acquire)),
             defaults: Mutex::new(self.defaults.try_lock().map(|kept| *kept).unwrap_or_default()),
             id: self.id,
             peer: Mutex::new(self.peer.try_lock().map_or(None, |peer| *peer)),
@@ -147,6 +174,15 @@ impl Link {
             )),
             ..Self::new(0, self.family)
         }
+    }
+
+    pub(crate) fn set_mapped(&self, mapped: bool) {
+        self.mapped.store(mapped, Ordering::Release);
+    }
+
+    /// The family in which the program gets IPv4 addresses: mapped ones of AF_INET6, or AF_INET.
+    pub(crate) fn name_family(&self) -> c_int {
+        if self.mapped.load(Ordering::Acquire) { self.family } else { libc::AF_INET }
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -181,6 +217,8 @@ impl Link {
     pub(crate) fn member(&self) -> Self {
         let link = Self::new(self.events.load(Ordering::Acquire), self.family);
         link.accepted.store(self.accepted.load(Ordering::Acquire), Ordering::Release);
+        link.set_mapped(self.mapped.load(Ordering::Acquire));
+        link.max_segment.store(self.max_segment.load(Ordering::Acquire), Ordering::Release);
         *lock(&link.defaults) = *lock(&self.defaults);
         link
     }
@@ -237,12 +275,24 @@ impl Link {
     }
 
     pub(crate) fn fail(&self, error: c_int) {
+        self.shut.store(true, Ordering::Release);
         self.error.store(error, Ordering::Release);
     }
 
     /// The pending error, which is reported once.
     pub(crate) fn take_error(&self) -> c_int {
         self.error.swap(0, Ordering::AcqRel)
+    }
+
+    /// SCTP_MAXSEG, if the program has set it.
+    pub(crate) fn max_segment(&self) -> Option<u32> {
+        Some(self.max_segment.load(Ordering::Acquire)).filter(|size| *size != 0)
+    }
+
+    /// Maximum payload of a DATA chunk in a packet of this size without the IP header.
+    pub(crate) fn largest_payload(&self, packet: u32) -> u32 {
+        // The chunk's header takes 16 bytes.
+        packet.saturating_sub(16).min(self.max_segment().unwrap_or(u32::MAX))
     }
 
     pub(crate) fn association(&self) -> Option<Association> {
@@ -252,6 +302,7 @@ impl Link {
     pub(crate) fn set_association(&self, association: Option<Association>) {
         if let Some(association) = &association {
             self.streams.store(association.streams().0.into(), Ordering::Release);
+            association.set_max_fragment(self.max_segment());
         }
         // The old one is dropped after the lock is released.
         let old = std::mem::replace(&mut *lock(&self.association), association);
@@ -367,6 +418,8 @@ pub(crate) struct Many {
     pub(crate) route: Mutex<Option<Route>>,
     /// SCTP_AUTOCLOSE in seconds; 0 for never.
     pub(crate) autoclose: AtomicU32,
+    /// In a child of fork: the parent's engine serves the socket, and sends what the child writes.
+    pub(crate) is_served: bool,
 }
 
 impl Many {
@@ -387,9 +440,26 @@ impl Many {
         lock(&self.links).values().cloned().collect()
     }
 
+    /// The association with this id, unless the program has aborted it.
+    pub(crate) fn open(&self, id: i32) -> Option<Arc<Link>> {
+        self.get(id).filter(|link| !link.aborted.load(Ordering::Acquire))
+    }
+
+    /// The associations that the program has not aborted.
+    pub(crate) fn opened(&self) -> Vec<Arc<Link>> {
+        let mut links = self.all();
+        links.retain(|link| !link.aborted.load(Ordering::Acquire));
+        links
+    }
+
+    /// Whether an association that the program has aborted is not over yet.
+    pub(crate) fn has_aborted(&self) -> bool {
+        self.all().iter().any(|link| link.aborted.load(Ordering::Acquire))
+    }
+
     /// The association with a peer.
     pub(crate) fn find(&self, peer: SocketAddr) -> Option<Arc<Link>> {
-        let all = self.all();
+        let all = self.opened();
         let has_address = |link: &&Arc<Link>| {
             link.association().is_some_and(|association| {
                 association.peer_port() == peer.port()
@@ -405,6 +475,7 @@ impl Many {
         let links = self.links.try_lock().map(|links| {
             links.iter().map(|(id, link)| (*id, Arc::new(link.for_child()))).collect()
         });
-        Self { links: Mutex::new(links.unwrap_or_default()), ..Self::default() }
+        let is_served = self.route.try_lock().is_ok_and(|route| route.is_some());
+        Self { links: Mutex::new(links.unwrap_or_default()), is_served, ..Self::default() }
     }
 }

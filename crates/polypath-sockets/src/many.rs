@@ -13,7 +13,7 @@ use crate::errno::Errno;
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::inbox::Inbox;
 use crate::link::{Link, Many, Phase, Route, lock};
-use crate::open::{local, opened, peers_of, publish, send_timeout, set_port};
+use crate::open::{local, may_listen, opened, peers_of, publish, send_timeout, set_port};
 use crate::request::Request;
 use crate::socket::{Names, Pending, Sock};
 use crate::values::Options;
@@ -40,7 +40,7 @@ fn endpoint(sock: &Sock, many: &Arc<Many>, listens: bool) -> Errno<Endpoint> {
     *port = opened.port();
     *bound = true;
     let end = lock(&sock.engine_end).clone().ok_or(libc::EINVAL)?;
-    engine()?.serve(sock.link.clone(), many.clone(), end, opened.clone())?;
+    engine()?.serve(sock.link.clone(), many.clone(), end, opened.clone(), options)?;
     names.endpoint = Some(opened.clone());
     Ok(opened)
 }
@@ -52,12 +52,19 @@ pub(crate) fn listen(sock: &Sock, many: &Arc<Many>, backlog: c_int) -> Errno<()>
     if !listens && sock.link.phase() != Phase::Listening {
         return Err(libc::EINVAL);
     }
+    if listens && sock.link.phase() != Phase::Listening {
+        may_listen(sock)?;
+    }
     endpoint(sock, many, listens)?.set_listening(listens);
     sock.link.set_phase(if listens { Phase::Listening } else { Phase::Idle });
     Ok(())
 }
 
 /// Starts an association with a peer that has these addresses.
+///
+/// One with the same peer that the program has just aborted ends first.
+// A thread of the program waits, not one of the runtime.
+#[allow(clippy::disallowed_methods)]
 pub(crate) fn open(
     sock: &Sock,
     many: &Arc<Many>,
@@ -67,7 +74,16 @@ pub(crate) fn open(
     local(sock)?;
     let peers = peers_of(sock, peers)?;
     let endpoint = endpoint(sock, many, false)?;
-    engine()?.open(&sock.link, many, &endpoint, &peers, options)
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let start = Instant::now();
+    loop {
+        match engine()?.open(&sock.link, many, &endpoint, &peers, options) {
+            Err(libc::EADDRNOTAVAIL) if many.has_aborted() && start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            done => return done,
+        }
+    }
 }
 
 /// connect(2) and `sctp_connectx`; the association's id, and the result.
@@ -88,11 +104,14 @@ pub(crate) fn connect(
     }
     let options = *lock(&sock.options);
     let link = open(sock, many, peers, &options)?;
+    // Even if the peer has answered already.
+    if background {
+        return Ok((link.id, Err(libc::EINPROGRESS)));
+    }
     let limit = send_timeout(fd);
     let start = Instant::now();
     let result = loop {
         match link.phase() {
-            Phase::Connecting if background => break Err(libc::EINPROGRESS),
             Phase::Connecting if limit.is_some_and(|limit| start.elapsed() >= limit) => {
                 break Err(libc::EINPROGRESS);
             }
@@ -116,7 +135,7 @@ pub(crate) fn destination(
     request: &Request,
 ) -> Errno<Arc<Link>> {
     let Some(peer) = peers.first() else {
-        return many.get(request.asked.association).ok_or(libc::EPIPE);
+        return many.open(request.asked.association).ok_or(libc::EPIPE);
     };
     if let Some(link) = many.find(*peer) {
         return Ok(link);
@@ -132,6 +151,26 @@ pub(crate) fn destination(
     open(sock, many, peers, &options)
 }
 
+/// The header of a message that a child of fork sends: the engine of the parent finds the
+/// association, or opens it. There is no error if it has ended.
+pub(crate) fn forwarded(
+    sock: &Sock,
+    many: &Many,
+    peers: &[SocketAddr],
+    request: &Request,
+) -> Errno<Header> {
+    if !many.is_served {
+        local(sock)?;
+    }
+    let association = request.asked.association;
+    let peer = peers.first().copied();
+    if peer.is_none() && association == 0 {
+        return Err(libc::EPIPE);
+    }
+    let peer = peer.map(|peer| peers_of(sock, &[peer])).transpose()?.map(|peers| peers[0]);
+    Ok(Header { association, peer, ..request.header(&sock.link) })
+}
+
 /// `sctp_peeloff`: moves an association to a socket of its own.
 pub(crate) fn peel_off(fd: c_int, sock: &Sock, id: i32, flags: c_int) -> Errno<c_int> {
     let Some(many) = &sock.many else { return Err(libc::EINVAL) };
@@ -139,7 +178,7 @@ pub(crate) fn peel_off(fd: c_int, sock: &Sock, id: i32, flags: c_int) -> Errno<c
         report::missed("sctp_peeloff on a socket from before fork");
         return Err(libc::EOPNOTSUPP);
     }
-    let link = many.get(id).filter(|link| link.phase() == Phase::Connected);
+    let link = many.open(id).filter(|link| link.phase() == Phase::Connected);
     let link = link.ok_or(libc::EINVAL)?;
     let old = lock(&many.route).clone().ok_or(libc::EINVAL)?;
     let (program, end) = pair()?;
@@ -161,7 +200,7 @@ pub(crate) fn peel_off(fd: c_int, sock: &Sock, id: i32, flags: c_int) -> Errno<c
             reroute();
         });
     }
-    let peeled = Sock::of_association(sock, link.clone(), sock.process);
+    let peeled = Sock { peeled: true, ..Sock::of_association(sock, link.clone(), sock.process) };
     engine()?.peeled(link, new);
     publish(program, peeled, flags)
 }

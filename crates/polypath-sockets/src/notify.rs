@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use polypath::{Association, CloseReason, Event, PathState, Received, Reconfigured, StreamId};
 
 use crate::bytes::Writer;
 use crate::frame::{Header, Kind};
-use crate::link::Link;
+use crate::link::{Link, lock};
 use crate::{abi, address};
 
 /// `sac_state`.
@@ -77,6 +78,7 @@ pub(crate) async fn event(link: &Link, association: &Association, event: &Event)
             change(link, association, RESTART).await;
             adaptation(link, association).await;
         }
+        Event::PeerAborted { causes } => *lock(&link.causes) = causes.clone(),
         Event::PeerShutdown => {
             let mut writer = begin(abi::SHUTDOWN_EVENT, 0, 12);
             writer.i32(link.id);
@@ -153,13 +155,14 @@ async fn change(link: &Link, association: &Association, state: u16) {
         COMM_UP | RESTART => association.streams(),
         _ => (0, 0),
     };
-    // The core reports the peer's error causes in words only.
+    // What the peer's ABORT has after the chunk's header, as in Linux.
+    let causes = if state == COMM_LOST { lock(&link.causes).clone() } else { Bytes::new() };
     let error = match association.close_reason() {
         Some(CloseReason::LocalAbort) if state == COMM_LOST => USER_INITIATED_ABORT,
-        _ => 0,
+        _ => causes.first_chunk().map_or(0, |code| u16::from_be_bytes(*code)),
     };
-    let mut writer = begin(abi::ASSOC_CHANGE, 0, 20);
-    writer.u16(state).u16(error.to_be()).u16(outgoing).u16(incoming).i32(link.id);
+    let mut writer = begin(abi::ASSOC_CHANGE, 0, 20 + causes.len() as u32);
+    writer.u16(state).u16(error.to_be()).u16(outgoing).u16(incoming).i32(link.id).raw(&causes);
     send(link, abi::ASSOC_CHANGE, &mut writer).await;
 }
 
@@ -177,7 +180,7 @@ async fn path_change(link: &Link, association: &Association, path: polypath::Pat
     let Some(found) = paths.iter().find(|found| found.view.id == path) else { return };
     let peer = SocketAddr::new(found.view.remote, association.peer_port());
     let mut writer = begin(abi::PEER_ADDR_CHANGE, 0, 148);
-    writer.raw(&address::storage(peer, link.family)).u32(state).u32(0).i32(link.id);
+    writer.raw(&address::storage(peer, link.name_family())).u32(state).u32(0).i32(link.id);
     send(link, abi::PEER_ADDR_CHANGE, &mut writer).await;
 }
 

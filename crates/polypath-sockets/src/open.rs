@@ -58,6 +58,18 @@ pub(crate) fn set_port(names: &mut Names, listens: bool) {
     }
 }
 
+/// EADDRINUSE for a socket that is about to listen if another one has its address and port.
+pub(crate) fn may_listen(sock: &Sock) -> Errno<()> {
+    let (addresses, port) = {
+        let names = lock(&sock.names);
+        (names.addresses.clone(), names.port)
+    };
+    if addresses.is_empty() {
+        return socket::check_free(sock, Ipv4Addr::UNSPECIFIED.into(), port);
+    }
+    addresses.into_iter().try_for_each(|ip| socket::check_free(sock, ip, port))
+}
+
 /// Opens an endpoint. The engine frees the UDP port of a listening socket a moment after the
 /// program has closed it; the kernel would do so at once.
 // A thread of the program waits, not one of the runtime.

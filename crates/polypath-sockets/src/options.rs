@@ -9,7 +9,7 @@ use polypath::{AddressError, ReconfigError, StreamId, StreamReset};
 use crate::bytes::{Reader, Writer};
 use crate::errno::Errno;
 use crate::link::{Link, Phase, accepted_requests, lock};
-use crate::lookup::path;
+use crate::lookup::{path, primary};
 use crate::parameters::{self, is_present};
 use crate::socket::{Sock, is_nonblocking};
 use crate::values::{self, Options};
@@ -43,7 +43,7 @@ pub(crate) fn get(fd: c_int, sock: &Sock, name: c_int, request: &[u8]) -> Errno<
         abi::GET_ASSOC_NUMBER | abi::GET_ASSOC_ID_LIST | abi::PEELOFF | abi::PEELOFF_FLAGS => {
             of_many(fd, sock, name, reader)
         }
-        abi::MAXSEG if request.len() == 4 => Ok(integer(0)),
+        abi::MAXSEG => max_segment(sock, request),
         name if defaults::is_default(name) => {
             let link = link(sock, name, request)?;
             let value = lock(&link.defaults).get(name, reader);
@@ -79,14 +79,14 @@ fn stored(sock: &Sock, name: c_int, options: &Options, reader: Reader<'_>) -> Er
         abi::DISABLE_FRAGMENTS => Ok(integer(options.no_fragments.into())),
         abi::FRAGMENT_INTERLEAVE => Ok(integer(options.interleave as i32)),
         abi::REUSE_PORT => Ok(integer(options.reuse_port.into())),
-        abi::PARTIAL_DELIVERY_POINT | abi::RECVNXTINFO => Ok(integer(0)),
+        abi::RECVNXTINFO => Ok(integer(options.recvnxtinfo.into())),
+        abi::PARTIAL_DELIVERY_POINT => Ok(integer(0)),
         abi::EXPOSE_PF_STATE => supported(false),
         abi::ADAPTATION_LAYER => Ok(integer(config()?.adaptation_layer().unwrap_or(0) as i32)),
         abi::AUTOCLOSE => {
             let many = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?;
             Ok(integer(many.autoclose.load(Ordering::Acquire) as i32))
         }
-        abi::MAXSEG => Ok(assoc_value(id, 0)),
         abi::PR_SUPPORTED => supported(options.partial_reliability),
         abi::RECONFIG_SUPPORTED => supported(config()?.stream_reconfiguration()),
         abi::INTERLEAVING_SUPPORTED => supported(config()?.interleaving()),
@@ -123,7 +123,7 @@ fn of_many(fd: c_int, sock: &Sock, name: c_int, reader: Reader<'_>) -> Errno<Vec
         }
         return Ok(writer.done());
     }
-    let links = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?.all();
+    let links = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?.opened();
     writer.u32(links.len() as u32);
     if name == abi::GET_ASSOC_ID_LIST {
         for link in links {
@@ -178,6 +178,7 @@ fn apply(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         | abi::AUTH_KEY
         | abi::AUTH_ACTIVE_KEY
         | abi::AUTH_DELETE_KEY => security::set(sock, name, value),
+        abi::MAXSEG => set_max_segment(sock, value),
         abi::AUTH_DEACTIVATE_KEY if !security::is_authenticated(&lock(&sock.options))? => {
             Err(libc::EACCES)
         }
@@ -205,6 +206,39 @@ fn apply(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
     }
 }
 
+/// The association's id and the value of SCTP_MAXSEG, which may be a plain integer.
+fn segment(value: &[u8]) -> (i32, u32) {
+    let reader = Reader(value);
+    if value.len() < 8 { (rules::FUTURE, reader.u32(0)) } else { (reader.i32(0), reader.u32(4)) }
+}
+
+/// SCTP_MAXSEG: of an association, the payload of a DATA chunk that the path MTU allows, too.
+fn max_segment(sock: &Sock, request: &[u8]) -> Errno<Vec<u8>> {
+    let (id, _) = segment(request);
+    let present = is_present(sock, id)?;
+    let link = if present { sock.member(id)? } else { sock.link.clone() };
+    let size = match link.association().filter(|_| present) {
+        Some(association) => link.largest_payload(primary(&association)?.view.max_chunk),
+        None => link.max_segment().unwrap_or(0),
+    };
+    Ok(if request.len() < 8 { integer(size as i32) } else { assoc_value(id, size) })
+}
+
+fn set_max_segment(sock: &Sock, value: &[u8]) -> Errno<()> {
+    let (id, size) = segment(value);
+    // What Linux allows: a packet of 512 bytes, and the length of a chunk.
+    let least = if sock.family == libc::AF_INET { 464 } else { 444 };
+    if size != 0 && !(least..=65_516).contains(&size) {
+        return Err(libc::EINVAL);
+    }
+    let link = if is_present(sock, id)? { sock.member(id)? } else { sock.link.clone() };
+    link.max_segment.store(size, Ordering::Release);
+    if let Some(association) = link.association() {
+        association.set_max_fragment(link.max_segment());
+    }
+    Ok(())
+}
+
 /// The association that an option names, or the socket, which has the values of those to come.
 fn link(sock: &Sock, name: c_int, value: &[u8]) -> Errno<Arc<Link>> {
     match rules::id(name, value) {
@@ -225,13 +259,17 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         abi::INITMSG => options.change_init([0, 2, 4, 6].map(|offset| reader.u16(offset))),
         abi::NODELAY => options.nodelay = on,
         abi::RECVRCVINFO => options.recvrcvinfo = on,
-        // Off has no effect on an IPv4 socket.
-        abi::I_WANT_MAPPED_V4_ADDR if on || sock.family == libc::AF_INET => options.mapped = on,
+        abi::I_WANT_MAPPED_V4_ADDR => {
+            options.mapped = on;
+            let members = sock.many.as_ref().map(|many| many.all()).unwrap_or_default();
+            members.iter().chain([&sock.link]).for_each(|link| link.set_mapped(on));
+        }
+        abi::RECVNXTINFO => options.recvnxtinfo = on,
         abi::DISABLE_FRAGMENTS => options.no_fragments = on,
         abi::FRAGMENT_INTERLEAVE => options.interleave = on.into(),
         abi::AUTO_ASCONF => options.auto_asconf = on,
         // What is off anyway.
-        abi::PARTIAL_DELIVERY_POINT | abi::RECVNXTINFO if !on => {}
+        abi::PARTIAL_DELIVERY_POINT if !on => {}
         abi::EXPOSE_PF_STATE if !offered => {}
         abi::REUSE_PORT if idle => options.reuse_port = on,
         abi::REUSE_PORT => return Err(libc::EFAULT),
@@ -240,8 +278,6 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
             let many = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?;
             many.autoclose.store(reader.u32(0), Ordering::Release);
         }
-        // 0 leaves the size to the path MTU.
-        abi::MAXSEG if reader.i32(if value.len() >= 8 { 4 } else { 0 }) == 0 => {}
         abi::PR_SUPPORTED => options.partial_reliability = offered,
         abi::RECONFIG_SUPPORTED => options.reconfiguration = Some(offered),
         abi::INTERLEAVING_SUPPORTED if options.interleave == 0 => return Err(libc::EPERM),
@@ -432,6 +468,11 @@ pub(crate) fn get_socket(sock: &Sock, level: c_int, name: c_int) -> Option<Errno
     Some(Ok(integer(value)))
 }
 
+/// Whether options of this level can be set on an SCTP socket.
+pub(crate) const fn has_level(level: c_int) -> bool {
+    matches!(level, libc::SOL_SOCKET | abi::IPPROTO_SCTP | libc::IPPROTO_IP | libc::IPPROTO_IPV6)
+}
+
 /// Sets such an option; `None` if it is the kernel's business.
 pub(crate) fn set_socket(
     sock: &Sock,
@@ -453,9 +494,6 @@ pub(crate) fn set_socket(
         }
         (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) => options.only_v6 = reader.i32(0) != 0,
         (libc::SOL_SOCKET, _) => return None,
-        (level, _) if level != libc::IPPROTO_IP && level != libc::IPPROTO_IPV6 => {
-            return Some(Err(libc::ENOPROTOOPT));
-        }
         _ => {
             report::missed(format!("setsockopt level {level} option {name}"));
             return Some(Err(libc::EOPNOTSUPP));

@@ -10,7 +10,7 @@ use crate::errno::Errno;
 use crate::link::{Phase, lock};
 use crate::lookup::path;
 use crate::socket::Sock;
-use crate::values::Options;
+use crate::values::{Options, rto_limits};
 use crate::{abi, address, report};
 
 /// Flags of `spp_flags`.
@@ -22,14 +22,6 @@ const PMTUD_DISABLE: u32 = 0x10;
 const SACKDELAY_ENABLE: u32 = 0x20;
 const SACKDELAY_DISABLE: u32 = 0x40;
 const HB_TIME_IS_ZERO: u32 = 0x80;
-/// What the core sets for future associations.
-const FUTURE: u32 = HB_ENABLE
-    | HB_DISABLE
-    | PMTUD_ENABLE
-    | PMTUD_DISABLE
-    | SACKDELAY_ENABLE
-    | SACKDELAY_DISABLE
-    | HB_TIME_IS_ZERO;
 
 /// The configuration in use.
 pub(crate) fn config(options: &Options) -> Errno<Config> {
@@ -58,8 +50,13 @@ fn refuse<T>(name: i32) -> Errno<T> {
 }
 
 pub(crate) fn get(sock: &Sock, name: i32, options: &Options, request: &[u8]) -> Errno<Vec<u8>> {
-    let config = config(options)?;
-    let id = Reader(request).i32(0);
+    // Options of a plain integer have no id.
+    let id = if request.len() < 8 { 0 } else { Reader(request).i32(0) };
+    let link = if is_present(sock, id)? && sock.is_local() { sock.member(id).ok() } else { None };
+    let config = match link.and_then(|link| link.association()) {
+        Some(association) => association.config(),
+        None => config(options)?,
+    };
     let mut writer = Writer::default();
     writer.i32(id);
     match name {
@@ -72,13 +69,19 @@ pub(crate) fn get(sock: &Sock, name: i32, options: &Options, request: &[u8]) -> 
             let peers = association.as_ref().map_or(0, |association| association.paths().len());
             let window = association.map_or(0, |association| association.peer_rwnd());
             writer.u16(config.association_max_retrans() as u16).u16(peers as u16).u32(window);
-            writer.u32(config.receive_buffer()).u32(ms(config.cookie_life()));
-        }
-        abi::DELAYED_SACK if request.len() == 8 => {
-            writer.u32(ms(config.sack_delay()));
+            // The lifetime of the next cookie.
+            let life = match options.cookie_life {
+                0 => ms(config.cookie_life()),
+                set => set,
+            };
+            writer.u32(config.receive_buffer()).u32(life);
         }
         abi::DELAYED_SACK => {
-            writer.u32(ms(config.sack_delay())).u32(config.sack_every());
+            let delayed = config.sack_every() > 1;
+            writer.u32(if delayed { ms(config.sack_delay()) } else { 0 });
+            if request.len() != 8 {
+                writer.u32(config.sack_every());
+            }
         }
         abi::MAX_BURST => {
             writer.u32(config.max_burst());
@@ -109,10 +112,8 @@ pub(crate) fn get(sock: &Sock, name: i32, options: &Options, request: &[u8]) -> 
             let interval = config.heartbeat_interval();
             let mut flags = if interval.is_some() { HB_ENABLE } else { HB_DISABLE };
             flags |= if config.path_mtu_discovery() { PMTUD_ENABLE } else { PMTUD_DISABLE };
-            flags |= match config.sack_delay() {
-                Duration::ZERO => SACKDELAY_DISABLE,
-                _ => SACKDELAY_ENABLE,
-            };
+            let delayed = !config.sack_delay().is_zero() && config.sack_every() > 1;
+            flags |= if delayed { SACKDELAY_ENABLE } else { SACKDELAY_DISABLE };
             writer.raw(&name).u32(interval.map_or(0, ms)).u16(retrans as u16).u32(mtu);
             writer.u32(ms(config.sack_delay())).u32(flags).u32(0).u8(0).u8(0);
             if (152..156).contains(&request.len()) {
@@ -129,13 +130,35 @@ pub(crate) fn set(sock: &Sock, name: i32, value: &[u8]) -> Errno<()> {
     let id = reader.i32(0);
     let present = is_present(sock, id)?;
     match name {
-        abi::RTOINFO | abi::DELAYED_SACK | abi::MAX_BURST if present => refuse(name),
+        abi::RTOINFO | abi::DELAYED_SACK | abi::MAX_BURST if present => {
+            let association = sock.association(id)?;
+            let config = association.config();
+            match name {
+                abi::RTOINFO => {
+                    let (initial, min, max) = new_limits(reader, &config)?;
+                    association.set_rto_limits(initial, min, max)
+                }
+                abi::DELAYED_SACK => {
+                    let (delay, every) = sack_delay(value)?;
+                    let delay = match delay {
+                        0 => config.sack_delay(),
+                        delay => Duration::from_millis(delay.into()),
+                    };
+                    let every = if every == 0 { config.sack_every() } else { every };
+                    association.set_sack_delay(delay, every)
+                }
+                _ => match reader.u32(if value.len() < 8 { 0 } else { 4 }) {
+                    // No limit.
+                    0 => association.set_max_burst(u32::MAX),
+                    burst => association.set_max_burst(burst),
+                },
+            }
+            .map_err(|_| libc::EINVAL)
+        }
         abi::RTOINFO => {
             let new = [reader.u32(4), reader.u32(8), reader.u32(12)];
-            let [_, max, min] = new;
-            if max != 0 && min > max {
-                return Err(libc::EINVAL);
-            }
+            let before = *lock(&sock.options);
+            new_limits(reader, &config(&before)?)?;
             let mut options = lock(&sock.options);
             for (kept, new) in options.rto.iter_mut().zip(new) {
                 *kept = if new == 0 { *kept } else { new };
@@ -158,14 +181,7 @@ pub(crate) fn set(sock: &Sock, name: i32, value: &[u8]) -> Errno<()> {
             Ok(())
         }
         abi::DELAYED_SACK => {
-            let (delay, every) = match value.len() {
-                // `sctp_assoc_value`: 0 acknowledges every packet.
-                ..12 => (reader.u32(4), if reader.u32(4) == 0 { 1 } else { 0 }),
-                _ => (reader.u32(4), reader.u32(8)),
-            };
-            if delay > 500 {
-                return Err(libc::EINVAL);
-            }
+            let (delay, every) = sack_delay(value)?;
             let mut options = lock(&sock.options);
             options.sack_delay = if delay == 0 { options.sack_delay } else { Some(delay) };
             options.sack_every = if every == 0 { options.sack_every } else { every };
@@ -179,6 +195,25 @@ pub(crate) fn set(sock: &Sock, name: i32, value: &[u8]) -> Errno<()> {
         abi::PEER_ADDR_THLDS | abi::PEER_ADDR_THLDS_V2 => thresholds(sock, name, value, present),
         _ => peer_addr_params(sock, value, present),
     }
+}
+
+/// RTO.Initial, RTO.Min and RTO.Max after SCTP_RTOINFO is set.
+fn new_limits(reader: Reader<'_>, config: &Config) -> Errno<(Duration, Duration, Duration)> {
+    let new = [reader.u32(4), reader.u32(8), reader.u32(12)];
+    let old = (config.rto_initial(), config.rto_min(), config.rto_max());
+    let (initial, min, max) = rto_limits(new, old);
+    if min > max { Err(libc::EINVAL) } else { Ok((initial, min, max)) }
+}
+
+/// Milliseconds and packets of SCTP_DELAYED_SACK; 0 leaves a value as it is.
+fn sack_delay(value: &[u8]) -> Errno<(u32, u32)> {
+    let reader = Reader(value);
+    let (delay, every) = match value.len() {
+        // `sctp_assoc_value`: 0 acknowledges every packet.
+        ..12 => (reader.u32(4), if reader.u32(4) == 0 { 1 } else { 0 }),
+        _ => (reader.u32(4), reader.u32(8)),
+    };
+    if delay > 500 { Err(libc::EINVAL) } else { Ok((delay, every)) }
 }
 
 /// SCTP_PEER_ADDR_THLDS (RFC 7829 7.2).
@@ -216,6 +251,7 @@ fn peer_addr_params(sock: &Sock, value: &[u8], present: bool) -> Errno<()> {
         || both(PMTUD_ENABLE, PMTUD_DISABLE)
         || both(SACKDELAY_ENABLE, SACKDELAY_DISABLE)
         || delay > 500
+        || (1..512).contains(&mtu)
     {
         return Err(libc::EINVAL);
     }
@@ -223,9 +259,35 @@ fn peer_addr_params(sock: &Sock, value: &[u8], present: bool) -> Errno<()> {
         let association = sock.association(reader.i32(0))?;
         let any = address::parse(&value[4..132]).map_or(true, |peer| peer.ip().is_unspecified());
         let found = path(&association, &value[4..])?.view;
-        let changes_interval = flags & HB_ENABLE != 0 && interval != 0;
-        if changes_interval || flags & FUTURE & !HB_ENABLE != 0 {
+        let config = association.config();
+        let discovers = config.path_mtu_discovery();
+        // The core cannot begin or end the search for the path MTU.
+        let changes_search = flags & if discovers { PMTUD_DISABLE } else { PMTUD_ENABLE } != 0;
+        let same = [0, path(&association, &value[4..])?.mtu.mtu, config.path_mtu().into()];
+        if changes_search || (flags & PMTUD_DISABLE != 0 && !same.contains(&mtu)) {
             return refuse(abi::PEER_ADDR_PARAMS);
+        }
+        // The interval and the delay are those of all paths.
+        if flags & (HB_ENABLE | HB_DISABLE) != 0 {
+            let interval = match interval {
+                _ if flags & HB_DISABLE != 0 => None,
+                _ if flags & HB_TIME_IS_ZERO != 0 => Some(Duration::ZERO),
+                0 => config.heartbeat_interval().or_else(|| {
+                    let default = Options { heartbeats: true, ..*lock(&sock.options) };
+                    self::config(&default).ok().and_then(|config| config.heartbeat_interval())
+                }),
+                ms => Some(Duration::from_millis(ms.into())),
+            };
+            association.set_heartbeat_interval(interval).map_err(|_| libc::EINVAL)?;
+        }
+        if flags & (SACKDELAY_ENABLE | SACKDELAY_DISABLE) != 0 {
+            let enables = flags & SACKDELAY_ENABLE != 0;
+            let every = if enables { config.sack_every().max(2) } else { 1 };
+            let delay = match delay {
+                0 => config.sack_delay(),
+                delay => Duration::from_millis(delay.into()),
+            };
+            association.set_sack_delay(delay, every).map_err(|_| libc::EINVAL)?;
         }
         if retrans != 0 {
             let new = Thresholds { path_max_retrans: retrans.into(), ..found.thresholds };

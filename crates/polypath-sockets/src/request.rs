@@ -12,7 +12,7 @@ use crate::errno::Errno;
 use crate::frame::{Header, Kind};
 use crate::link::{Link, lock};
 use crate::socket::Sock;
-use crate::{abi, report, security};
+use crate::{abi, memory, report, security};
 
 /// Flags of messages.
 const FLAGS: u16 =
@@ -46,12 +46,16 @@ impl Request {
             peers: Vec::new(),
             init: [0; 4],
         };
+        memory::check(message.msg_control, message.msg_controllen)?;
         // SAFETY: by the contract of this function; the macros stay within the control buffer.
         unsafe {
             let mut next = libc::CMSG_FIRSTHDR(message);
             while !next.is_null() {
                 let cmsghdr { cmsg_len, cmsg_level, cmsg_type, .. } = *next;
                 let length = cmsg_len.checked_sub(libc::CMSG_LEN(0) as usize);
+                let used = next.addr() - message.msg_control.addr();
+                // It ends in the buffer.
+                let length = length.filter(|_| cmsg_len <= message.msg_controllen - used);
                 let data =
                     std::slice::from_raw_parts(libc::CMSG_DATA(next), length.ok_or(libc::EINVAL)?);
                 if cmsg_level == abi::IPPROTO_SCTP {

@@ -133,7 +133,7 @@ pub(crate) fn check_set(sock: &Sock, name: c_int, value: &[u8]) -> Errno<Option<
     match (&sock.many, id) {
         (None, _) | (_, FUTURE) => Ok(None),
         (_, CURRENT | ALL) if scope == Scope::Each => Ok(Some(id)),
-        (Some(many), _) => many.get(id).map(|_| None).ok_or(libc::EINVAL),
+        (Some(many), _) => many.open(id).map(|_| None).ok_or(libc::EINVAL),
     }
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn check_get(sock: &Sock, name: c_int, request: &[u8]) -> Errno<()> {
         Size::Exact(size) | Size::Either(_, size) | Size::Least(size) => size,
         Size::Most(_) => 1,
     };
-    if request.len() < least {
+    if request.len() < least || (name == abi::MAXSEG && (5..8).contains(&request.len())) {
         return Err(libc::EINVAL);
     }
     let id = id(name, request);
@@ -173,7 +173,7 @@ pub(crate) fn check_get(sock: &Sock, name: c_int, request: &[u8]) -> Errno<()> {
         && request.len() >= 8
         && let Some(many) = &sock.many
         && id != FUTURE
-        && many.get(id).is_none()
+        && many.open(id).is_none()
     {
         return Err(libc::EINVAL);
     }

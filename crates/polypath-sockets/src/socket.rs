@@ -11,7 +11,7 @@ use polypath::{Association, AuthKeys, Endpoint};
 use crate::end::End;
 use crate::errno::Errno;
 use crate::frame::Header;
-use crate::link::{Link, Many, lock};
+use crate::link::{Link, Many, Phase, lock};
 use crate::values::Options;
 use crate::{real, report};
 
@@ -56,6 +56,8 @@ pub(crate) struct Sock {
     pub(crate) engine_end: Mutex<Option<Arc<End>>>,
     /// Process in which the engine of this socket runs.
     pub(crate) process: u32,
+    /// `sctp_peeloff` has made it: Linux ignores the destinations of its messages.
+    pub(crate) peeled: bool,
 }
 
 impl Sock {
@@ -78,8 +80,15 @@ impl Sock {
             many: self.many.as_ref().map(|many| Arc::new(many.for_child())),
             names: Mutex::new(names.unwrap_or_default()),
             options: Mutex::new(self.options.try_lock().map(|kept| *kept).unwrap_or_default()),
+            peeled: self.peeled,
             ..Self::new(self.family, self.kind, link, self.process)
         }
+    }
+
+    /// Whether the wildcard address of the socket means IPv4 addresses, and IPv6 addresses.
+    fn families(&self) -> [bool; 2] {
+        let six = self.family == libc::AF_INET6;
+        [!(six && lock(&self.options).only_v6), six]
     }
 
     /// A one-to-one socket without a name.
@@ -94,6 +103,7 @@ impl Sock {
             reading: Mutex::default(),
             engine_end: Mutex::default(),
             process,
+            peeled: false,
         }
     }
 
@@ -114,7 +124,7 @@ impl Sock {
     pub(crate) fn member(&self, id: i32) -> Errno<Arc<Link>> {
         match &self.many {
             None => Ok(self.link.clone()),
-            Some(many) => many.get(id).ok_or(libc::EINVAL),
+            Some(many) => many.open(id).ok_or(libc::EINVAL),
         }
     }
 
@@ -159,20 +169,27 @@ pub(crate) fn find(fd: c_int) -> Option<Arc<Sock>> {
 }
 
 /// Whether a socket may have this address, or the wildcard, and this port: EADDRINUSE if another
-/// socket of this process has them, unless both have SO_REUSEADDR. Sockets that accept has returned
-/// do not count.
+/// socket of this process has them, unless both have SO_REUSEADDR and the other one does not
+/// listen. Sockets that accept has returned do not count.
 pub(crate) fn check_free(sock: &Sock, ip: IpAddr, port: u16) -> Errno<()> {
     let reuses = lock(&sock.options).reuse_address;
+    let wanted = sock.families();
     // The lock of the table is not held while those of sockets are.
     let others: Vec<_> = lock(&TABLE).values().cloned().collect();
     let taken = others.iter().any(|other| {
         if std::ptr::eq(Arc::as_ptr(other), sock) || lock(&other.engine_end).is_none() {
             return false;
         }
+        let known = other.families();
         let names = lock(&other.names);
-        let any = names.addresses.is_empty() || ip.is_unspecified();
-        let same = any || names.addresses.contains(&ip);
-        let both = reuses && lock(&other.options).reuse_address;
+        let same = match (ip.is_unspecified(), &names.addresses[..]) {
+            (true, []) => (0..2).any(|family| wanted[family] && known[family]),
+            (true, addresses) => addresses.iter().any(|ip| wanted[usize::from(ip.is_ipv6())]),
+            (false, []) => known[usize::from(ip.is_ipv6())],
+            (false, addresses) => addresses.contains(&ip),
+        };
+        let listens = other.link.phase() == Phase::Listening;
+        let both = reuses && lock(&other.options).reuse_address && !listens;
         names.bound && port != 0 && names.port == port && same && !both
     });
     others.into_iter().for_each(release);

@@ -22,15 +22,20 @@ pub(crate) fn get(sock: &Sock, name: i32, request: &[u8]) -> Errno<Vec<u8>> {
     match name {
         abi::STATUS => status(sock, id),
         abi::GET_PEER_ADDR_INFO => {
-            let association = sock.association(id)?;
-            let path = path(&association, request.get(4..).unwrap_or_default())?;
-            Ok(paddrinfo(sock, id, &path, association.peer_port()))
+            let (association, link) = (sock.association(id)?, sock.member(id)?);
+            let peer = request.get(4..).unwrap_or_default();
+            // No address does not mean the primary path here.
+            if address::parse(peer)?.ip().is_unspecified() {
+                return Err(libc::EINVAL);
+            }
+            let path = path(&association, peer)?;
+            Ok(paddrinfo(sock, link.id, &path, association.peer_port()))
         }
         abi::PRIMARY_ADDR => {
             let association = sock.association(id)?;
             let primary = primary(&association)?;
             let peer = SocketAddr::new(primary.view.remote, association.peer_port());
-            Ok(writer.i32(id).raw(&address::storage(peer, sock.family)).done())
+            Ok(writer.i32(id).raw(&address::storage(peer, sock.link.name_family())).done())
         }
         abi::GET_PEER_ADDRS | abi::GET_LOCAL_ADDRS => {
             let found = match name {
@@ -38,7 +43,8 @@ pub(crate) fn get(sock: &Sock, name: i32, request: &[u8]) -> Errno<Vec<u8>> {
                 _ => calls::listed(sock, id)?,
             };
             let mut addresses = Vec::new();
-            found.iter().for_each(|one| addresses.extend(address::format(*one, sock.family)));
+            let family = sock.link.name_family();
+            found.iter().for_each(|one| addresses.extend(address::format(*one, family)));
             let fits = request.len() >= 8 + addresses.len();
             // The program passes the number of addresses for this association.
             let count = found.len() as u32;
@@ -61,7 +67,7 @@ fn paddrinfo(sock: &Sock, id: i32, path: &Path, port: u16) -> Vec<u8> {
     };
     let peer = SocketAddr::new(view.remote, port);
     let mut writer = Writer::default();
-    writer.i32(id).raw(&address::storage(peer, sock.family)).u32(state);
+    writer.i32(id).raw(&address::storage(peer, sock.link.name_family())).u32(state);
     writer.u32(view.window.cwnd).u32(view.srtt.map_or(0, ms)).u32(ms(view.rto));
     writer.u32(path.mtu.mtu).done()
 }
@@ -82,7 +88,7 @@ fn status(sock: &Sock, id: i32) -> Errno<Vec<u8>> {
     let queued = (lock(&sock.reading).is_some() || sock.link.inbox().is_partly_read()).into();
     let mut writer = Writer::default();
     writer.i32(link.id).i32(state).u32(association.peer_rwnd()).u16(unacknowledged).u16(queued);
-    writer.u16(incoming).u16(outgoing).u32(chunk.saturating_sub(16));
+    writer.u16(incoming).u16(outgoing).u32(link.largest_payload(chunk));
     Ok(writer.raw(&paddrinfo(sock, link.id, &primary, association.peer_port())).done())
 }
 
@@ -95,9 +101,10 @@ fn stats(sock: &Sock, id: i32) -> Errno<Vec<u8>> {
     let peer = slowest.map(|path| SocketAddr::new(path.view.remote, association.peer_port()));
     let mut writer = Writer::default();
     writer.i32(id).u32(0);
-    writer.raw(
-        &peer.map_or_else(|| vec![0; address::STORAGE], |peer| address::storage(peer, sock.family)),
-    );
+    writer.raw(&peer.map_or_else(
+        || vec![0; address::STORAGE],
+        |peer| address::storage(peer, sock.link.name_family()),
+    ));
     let values: [u64; 15] = [
         slowest.map_or(0, |path| ms(path.view.rto).into()),
         stats.sacks_received,

@@ -24,6 +24,7 @@ pub(crate) struct Options {
     /// Path.Max.Retrans; 0 for the profile's.
     pub(crate) path_max_retrans: u16,
     pub(crate) recvrcvinfo: bool,
+    pub(crate) recvnxtinfo: bool,
     /// SCTP_AUTO_ASCONF.
     pub(crate) auto_asconf: bool,
     pub(crate) nodelay: bool,
@@ -74,6 +75,7 @@ impl Default for Options {
             heartbeats: true,
             path_max_retrans: 0,
             recvrcvinfo: false,
+            recvnxtinfo: false,
             auto_asconf: false,
             nodelay: false,
             mapped: true,
@@ -123,15 +125,10 @@ impl Options {
         if self.init[2] != 0 {
             builder = builder.max_init_retransmits(self.init[2].into());
         }
-        let [initial, max, min] = self.rto.map(|ms| Duration::from_millis(ms.into()));
-        if !initial.is_zero() {
-            builder = builder.rto_initial(initial);
-        }
-        if !max.is_zero() {
-            builder = builder.rto_max(max);
-        }
-        if !min.is_zero() {
-            builder = builder.rto_min(min);
+        let (initial, min, max) =
+            rto_limits(self.rto, (profile.rto_initial(), profile.rto_min(), profile.rto_max()));
+        if self.rto != [0; 3] {
+            builder = builder.rto_initial(initial).rto_min(min).rto_max(max);
         }
         if self.max_retrans != 0 {
             builder = builder.association_max_retrans(self.max_retrans.into());
@@ -201,6 +198,18 @@ impl Options {
         }
         builder
     }
+}
+
+/// RTO.Initial, RTO.Min and RTO.Max with the values of `sctp_rtoinfo` (initial, maximum, minimum in
+/// milliseconds) that are not 0. Linux lets the initial RTO be outside of the limits, but uses none
+/// such.
+pub(crate) fn rto_limits(
+    new: [u32; 3],
+    (initial, min, max): (Duration, Duration, Duration),
+) -> (Duration, Duration, Duration) {
+    let pick = |ms: u32, old| if ms == 0 { old } else { Duration::from_millis(ms.into()) };
+    let [initial, max, min] = [pick(new[0], initial), pick(new[1], max), pick(new[2], min)];
+    (initial.min(max).max(min), min, max)
 }
 
 /// The scheduler with this number of Linux (`enum sctp_sched_type`).

@@ -2,13 +2,15 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use polypath_dtls::{Fingerprint, Refusal};
 use polypath_proto::policy::{Policy, StreamScheduler};
 use polypath_proto::{
     Abandoned, AcceptedRequests, AddressError, AssociationId, AssociationStats, AuthKeys,
-    ChunkTypes, CloseReason, Delivery, KeyError, Message, PathError, PathId, Preference, Received,
-    ReconfigError, Reliability, SendError as Refused, StreamId, StreamReset, Thresholds, Time,
+    ChunkTypes, CloseReason, Config, ConfigError, Delivery, KeyError, Message, PathError, PathId,
+    Preference, Received, ReconfigError, Reliability, SendError as Refused, StreamId, StreamReset,
+    Thresholds, Time,
 };
 use tokio::sync::broadcast;
 
@@ -382,6 +384,44 @@ impl Association {
     /// Sets the association's error threshold: consecutive errors over all paths (RFC 9260 8.1).
     pub fn set_association_max_retrans(&self, errors: u32) {
         self.with(|association, _| association.set_association_max_retrans(errors));
+    }
+
+    /// The constants and policies of the association: those it was made with, and what was changed
+    /// since.
+    pub fn config(&self) -> Config {
+        self.read(|association| association.config().clone())
+    }
+
+    /// Sets RTO.Initial, RTO.Min and RTO.Max. The present RTO of each path is limited to the new
+    /// range at once; timers that run keep their times.
+    pub fn set_rto_limits(
+        &self,
+        initial: Duration,
+        min: Duration,
+        max: Duration,
+    ) -> Result<(), ConfigError> {
+        self.with(|association, _| association.set_rto_limits(initial, min, max))
+    }
+
+    /// Sets SACK.Delay and the number of packets after which a SACK is sent at once.
+    pub fn set_sack_delay(&self, delay: Duration, every: u32) -> Result<(), ConfigError> {
+        self.with(|association, _| association.set_sack_delay(delay, every))
+    }
+
+    /// Sets Max.Burst.
+    pub fn set_max_burst(&self, packets: u32) -> Result<(), ConfigError> {
+        self.with(|association, _| association.set_max_burst(packets))
+    }
+
+    /// Sets HB.interval of all paths; `None` ends the HEARTBEATs of idle paths.
+    pub fn set_heartbeat_interval(&self, interval: Option<Duration>) -> Result<(), ConfigError> {
+        self.with(|association, now| association.set_heartbeat_interval(now, interval))
+    }
+
+    /// Limits the payload of a DATA chunk to this number of bytes: larger messages are fragmented.
+    /// `None` leaves it to the path MTU.
+    pub fn set_max_fragment(&self, bytes: Option<u32>) {
+        self.with(|association, _| association.set_max_fragment(bytes));
     }
 
     /// Sends a HEARTBEAT on a path now (RFC 9260 11.1.10), to check whether it works.

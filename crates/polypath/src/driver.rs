@@ -11,7 +11,7 @@ use polypath_proto::{Ecn, FourTuple, Fragmentation, Quoted, Time, Transmit};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::{Instant, Sleep};
 
-use crate::locals::{Locals, Opener};
+use crate::locals::Locals;
 use crate::secure::{self, Secure};
 use crate::shared::{Shared, State};
 use crate::socket::{MAX_TRANSMIT, NetworkError, Outgoing, ReceiveBuffers, Socket};
@@ -48,16 +48,10 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        sockets: Vec<Socket>,
-        opener: Opener,
-        follow: bool,
-        secure: Option<Secure>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, locals: Locals, secure: Option<Secure>) -> Self {
         Self {
             shared,
-            locals: Locals::new(sockets, opener, follow),
+            locals,
             secure,
             answers: Vec::new(),
             receive: ReceiveBuffers::new(),

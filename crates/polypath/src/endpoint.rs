@@ -9,13 +9,14 @@ use tokio::time::Instant;
 
 use crate::association::Association;
 use crate::driver::Driver;
+use crate::encapsulation::Encapsulation;
 use crate::error::{BindError, ConnectError, SendError};
-use crate::locals::Opener;
+use crate::locals::{Announced, Locals, Opener};
 use crate::observer::Observer;
-use crate::options::{ConnectOptions, Encapsulation, EndpointOptions};
+use crate::options::{ConnectOptions, EndpointOptions};
 use crate::secure::Secure;
 use crate::shared::{Entry, HandleState, Leaving, Shared};
-use crate::socket::{self, SocketStats};
+use crate::socket::{self, Owner, Place, SocketStats};
 
 /// Handshakes of DTLS that may begin without a cookie at a time.
 const UNPROVEN: usize = 32;
@@ -35,6 +36,7 @@ struct Handle {
     runtime: tokio::runtime::Handle,
     port: u16,
     fingerprint: Option<Fingerprint>,
+    announced: Option<Announced>,
 }
 
 impl Endpoint {
@@ -73,8 +75,14 @@ impl Endpoint {
             None => None,
         };
         let fingerprint = layer.as_ref().map(Layer::fingerprint);
-        let mut opener =
-            Opener { encapsulation: options.encapsulation, port, buffer, network: options.network };
+        let place = match (options.network, options.shared) {
+            (Some(network), _) => Place::Network(network),
+            (None, Some(_)) if layer.is_some() => return Err(BindError::SharedNotEncrypted),
+            (None, Some(shared)) => Place::Shared(shared),
+            (None, None) => Place::System,
+        };
+        let encapsulation = options.encapsulation;
+        let mut opener = Opener { encapsulation, port, buffer, place, owner: None };
         let sockets = opener.open_all(&addresses)?;
         let bound: Vec<SocketAddr> = sockets.iter().map(socket::Socket::local).collect();
         // A peer finds associations by addresses and SCTP ports (RFC 9260 1.3), without the UDP
@@ -88,8 +96,11 @@ impl Endpoint {
             Encapsulation::Udp { .. } => proto::Encapsulation::Udp { port: bound[0].port() },
             Encapsulation::RawIp => proto::Encapsulation::RawIp,
         };
+        let system = !matches!(opener.place, Place::Network(_));
+        let announced = Announced::new(&addresses).filter(|_| options.announce_all && system);
         let config = EndpointConfig {
             listen: options.listen,
+            announced: announced.map(Announced::read),
             max_associations: options.max_associations,
             association: options.config,
             routes: options.routes,
@@ -110,9 +121,14 @@ impl Endpoint {
             opener.encapsulation = Encapsulation::Udp { port: bound[0].port() };
         }
         let shared = Arc::new(Shared::new(proto::Endpoint::new(config, seed), bound, origin));
+        let owner = owner(&shared);
+        sockets.iter().for_each(|socket| socket.set_owner(owner.clone()));
+        opener.owner = Some(owner);
         let secure = layer.map(Secure::new);
-        let follow = options.follow_addresses && opener.network.is_none();
-        let driver = Driver::new(shared.clone(), sockets, opener.clone(), follow, secure);
+        let follow = options.follow_addresses && system;
+        let watched = announced.filter(|_| options.listen);
+        let locals = Locals::new(sockets, opener.clone(), follow, watched);
+        let driver = Driver::new(shared.clone(), locals, secure);
         // The driver bounds its own work per wake-up.
         runtime.spawn(tokio::task::unconstrained(driver));
         Ok(Self(Arc::new(Handle {
@@ -122,6 +138,7 @@ impl Endpoint {
             runtime,
             port,
             fingerprint,
+            announced,
         })))
     }
 
@@ -172,9 +189,13 @@ impl Endpoint {
             return Err(ConnectError::NotBound { local });
         }
         let now = shared.now();
+        let announced = self.0.announced.map(Announced::read);
         shared.with(|state| {
             if state.closing {
                 return Err(ConnectError::EndpointClosed);
+            }
+            if let Some(announced) = announced {
+                state.proto.set_announced(announced);
             }
             let id = match &options.config {
                 Some(config) => {
@@ -344,6 +365,16 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.with(|state| state.close(&self.shared));
     }
+}
+
+/// Whether a datagram belongs to an association of this endpoint.
+fn owner(shared: &Arc<Shared>) -> Owner {
+    let shared = Arc::downgrade(shared);
+    Arc::new(move |four_tuple, datagram| {
+        let Some(shared) = shared.upgrade() else { return false };
+        let owner = shared.lock().proto.owner(four_tuple, datagram);
+        owner.is_some()
+    })
 }
 
 fn random<const N: usize>() -> Result<[u8; N], BindError> {

@@ -41,6 +41,9 @@ pub enum BindError {
     /// DTLS is only supported over UDP.
     #[error("IP protocol 132 carries no DTLS")]
     RawNotEncrypted,
+    /// Encrypted packets do not show their SCTP port.
+    #[error("an encrypted endpoint cannot share its UDP port")]
+    SharedNotEncrypted,
     /// Any other socket error.
     #[error("cannot use {address}: {source}")]
     Socket {

@@ -45,6 +45,7 @@
 
 mod association;
 mod driver;
+mod encapsulation;
 mod endpoint;
 mod error;
 mod events;
@@ -61,13 +62,14 @@ mod stream;
 mod watch;
 
 pub use association::Association;
+pub use encapsulation::Encapsulation;
 pub use endpoint::Endpoint;
 pub use error::{BindError, ClosedError, ConnectError, SendError};
 pub use events::{Events, EventsError};
 pub use network::{DatagramArrival, DatagramSocket, DatagramToSend, Network};
 pub use observed::{Observed, Path, Snapshot};
 pub use observer::{EndpointSnapshot, Observer};
-pub use options::{ConnectOptions, Encapsulation, Encryption, EndpointOptions};
+pub use options::{ConnectOptions, Encryption, EndpointOptions};
 pub use polypath_dtls as dtls;
 pub use polypath_dtls::{Fingerprint, Identity, KeyLog, KnownFingerprint, Refusal, Trust, Version};
 pub use polypath_proto as proto;
@@ -80,7 +82,7 @@ pub use polypath_proto::{
 };
 pub use routes::SystemRoutes;
 pub use secure::ENCRYPTED_ONLY;
-pub use socket::SocketStats;
+pub use socket::{SharedSockets, SocketStats};
 pub use stream::{STREAM_END, Stream};
 pub use watch::{addresses as host_addresses, addresses_of as interface_addresses};
 

@@ -1,17 +1,16 @@
 //! The endpoint's sockets. Some are opened and closed as the host's addresses change.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
 use polypath_proto::Time;
 
+use crate::encapsulation::Encapsulation;
 use crate::error::BindError;
-use crate::network::Network;
-use crate::options::Encapsulation;
 use crate::shared::State;
-use crate::socket::{self, Socket};
+use crate::socket::{self, Owner, Place, Socket};
 use crate::watch::{self, Watch};
 
 /// Time that a socket stays open after the last peer has stopped sending to its address, to receive
@@ -20,24 +19,35 @@ use crate::watch::{self, Watch};
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Options shared by all sockets of an endpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Opener {
     /// Contains the UDP port that was bound.
     pub(crate) encapsulation: Encapsulation,
     pub(crate) port: u16,
     pub(crate) buffer: usize,
-    /// The network of the sockets, if it is not the operating system's.
-    pub(crate) network: Option<Arc<dyn Network>>,
+    pub(crate) place: Place,
+    /// Finds the endpoint's datagrams among those of a shared socket; `None` before the endpoint
+    /// exists.
+    pub(crate) owner: Option<Owner>,
+}
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opener").field("place", &self.place).finish_non_exhaustive()
+    }
 }
 
 impl Opener {
     pub(crate) fn open(&self, address: IpAddr) -> Result<Socket, BindError> {
-        self.open_all(&[address])?.pop().ok_or(BindError::NoAddress)
+        let socket = self.open_all(&[address])?.pop().ok_or(BindError::NoAddress)?;
+        if let Some(owner) = &self.owner {
+            socket.set_owner(owner.clone());
+        }
+        Ok(socket)
     }
 
     pub(crate) fn open_all(&self, addresses: &[IpAddr]) -> Result<Vec<Socket>, BindError> {
-        let network = self.network.as_deref();
-        socket::bind(addresses, self.encapsulation, self.port, self.buffer, network)
+        socket::bind(addresses, self.encapsulation, self.port, self.buffer, &self.place)
     }
 }
 
@@ -45,13 +55,48 @@ impl Opener {
 pub(crate) struct Locals {
     pub(crate) sockets: Vec<Socket>,
     opener: Opener,
-    /// Present if the endpoint follows the host's addresses.
+    /// Present if the endpoint follows the host's addresses, or announces them to peers that it
+    /// accepts associations from.
     watch: Option<Watch>,
+    follows: bool,
+    announces: Option<Announced>,
+}
+
+/// The families of addresses to announce: those of the unspecified addresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Announced {
+    v4: bool,
+    v6: bool,
+}
+
+impl Announced {
+    /// `None` if no address is unspecified.
+    pub(crate) fn new(bound: &[IpAddr]) -> Option<Self> {
+        let v4 = bound.iter().any(|ip| ip.is_unspecified() && ip.is_ipv4());
+        let v6 = bound.iter().any(|ip| ip.is_unspecified() && ip.is_ipv6());
+        (v4 || v6).then_some(Self { v4, v6 })
+    }
+
+    /// The host's addresses of these families at the moment; none if they cannot be read.
+    pub(crate) fn read(self) -> Vec<IpAddr> {
+        let all = watch::announced().inspect_err(|error| {
+            tracing::warn!("cannot read the host's addresses: {error}");
+        });
+        let fits = |ip: &IpAddr| if ip.is_ipv4() { self.v4 } else { self.v6 };
+        all.unwrap_or_default().into_iter().filter(fits).collect()
+    }
 }
 
 impl Locals {
-    pub(crate) fn new(sockets: Vec<Socket>, opener: Opener, follow: bool) -> Self {
-        Self { sockets, opener, watch: follow.then(Watch::new) }
+    /// `announces` if the addresses to announce are to be kept up to date.
+    pub(crate) fn new(
+        sockets: Vec<Socket>,
+        opener: Opener,
+        follows: bool,
+        announces: Option<Announced>,
+    ) -> Self {
+        let watch = (follows || announces.is_some()).then(Watch::new);
+        Self { sockets, opener, watch, follows, announces }
     }
 
     /// Adds and closes sockets as the handles requested, and follows the host's addresses. True if
@@ -65,7 +110,11 @@ impl Locals {
         self.close_unneeded(now, state);
         if let Some(mut watch) = self.watch.take() {
             if watch.poll(cx).is_ready() {
+                if let Some(announced) = self.announces {
+                    state.proto.set_announced(announced.read());
+                }
                 match watch::addresses() {
+                    _ if !self.follows => {}
                     Ok(there) => news |= self.follow(&there, now, state, || watch.try_again(cx)),
                     Err(error) => tracing::warn!("cannot read the host's addresses: {error}"),
                 }

@@ -7,24 +7,10 @@ use polypath_dtls::{Identity, KeyLog, Trust, Version};
 use polypath_proto::wire::Checksum;
 use polypath_proto::{AuthKeys, Config, Preference, Remote, RouteTable, Seed};
 
+use crate::encapsulation::Encapsulation;
 use crate::network::Network;
 use crate::routes::SystemRoutes;
-
-/// Encapsulation of SCTP packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Encapsulation {
-    /// UDP (RFC 6951).
-    Udp {
-        /// UDP port to bind on every local address; 0 picks any free port, the same on all of them.
-        port: u16,
-    },
-    /// IP protocol 132 without encapsulation; needs CAP_NET_RAW, Linux only.
-    ///
-    /// The kernel's own SCTP must not be in use on the same addresses: it would answer the peer's
-    /// packets with ABORT.
-    RawIp,
-}
+use crate::socket::SharedSockets;
 
 /// The endpoint's identity, and the identities it accepts.
 #[derive(Clone, Debug)]
@@ -123,10 +109,19 @@ pub struct EndpointOptions {
     /// 8.1.23), except loopback and link-local ones. [`Config::dynamic_addresses`] describes the
     /// effect on associations. Default: no.
     pub follow_addresses: bool,
+    /// Whether an endpoint bound to an unspecified address lists the host's addresses to its peers
+    /// when an association begins, so that it is multihomed: those whose scope includes the peer's
+    /// address, at most 16 (RFC 9260 5.1.2). Default: no; the peer learns the addresses that it
+    /// receives packets from.
+    pub announce_all: bool,
     /// Network in which the sockets are bound. Default: `None`, the operating system's. Others have
     /// UDP only, and their addresses are not followed; they come with [`routes`](Self::routes) of
     /// their own.
     pub network: Option<Arc<dyn Network>>,
+    /// UDP sockets to use together with other endpoints of this process, which have other SCTP
+    /// ports or other addresses; not with encryption. With raw IP and with UDP port 0, it has no
+    /// effect. Default: `None`, the UDP port belongs to this endpoint.
+    pub shared: Option<SharedSockets>,
     /// Source of verification tags, initial TSNs and cookie secrets. Default: `None`, the operating
     /// system's randomness. Set it only in tests.
     pub seed: Option<Seed>,
@@ -148,7 +143,9 @@ impl Default for EndpointOptions {
             auth_keys: AuthKeys::default(),
             preferences: Vec::new(),
             follow_addresses: false,
+            announce_all: false,
             network: None,
+            shared: None,
             seed: None,
         }
     }

@@ -93,26 +93,42 @@ pub fn addresses_of(interface: &str) -> std::io::Result<Vec<IpAddr>> {
 #[cfg(unix)]
 fn addresses_on(name: Option<&str>) -> std::io::Result<Vec<IpAddr>> {
     use nix::net::if_::InterfaceFlags;
+    let up = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
+    listed(up, |interface, ip| {
+        let local = match ip {
+            IpAddr::V4(ip) => ip.is_link_local(),
+            IpAddr::V6(ip) => ip.is_unicast_link_local(),
+        };
+        name.is_none_or(|name| name == interface) && !local && !ip.is_loopback()
+    })
+}
+
+/// The addresses that an endpoint bound to an unspecified address announces: those of interfaces
+/// that are up, including loopback ones. IPv6 link-local ones need a zone.
+#[cfg(unix)]
+pub(crate) fn announced() -> std::io::Result<Vec<IpAddr>> {
+    listed(
+        nix::net::if_::InterfaceFlags::IFF_UP,
+        |_, ip| !matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local()),
+    )
+}
+
+/// The addresses of interfaces with these flags that fulfil a condition.
+#[cfg(unix)]
+fn listed(
+    flags: nix::net::if_::InterfaceFlags,
+    fits: impl Fn(&str, IpAddr) -> bool,
+) -> std::io::Result<Vec<IpAddr>> {
     let mut found: Vec<IpAddr> = Vec::new();
     for interface in nix::ifaddrs::getifaddrs()? {
-        if name.is_some_and(|name| name != interface.interface_name) {
-            continue;
-        }
-        let up = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
-        if !interface.flags.contains(up) {
-            continue;
-        }
         let Some(address) = interface.address else { continue };
         let ip: IpAddr = match (address.as_sockaddr_in(), address.as_sockaddr_in6()) {
             (Some(v4), _) => v4.ip().into(),
             (_, Some(v6)) => v6.ip().into(),
             _ => continue,
         };
-        let local = match ip {
-            IpAddr::V4(ip) => ip.is_link_local(),
-            IpAddr::V6(ip) => ip.is_unicast_link_local(),
-        };
-        if !local && !ip.is_loopback() && !found.contains(&ip) {
+        let usable = interface.flags.contains(flags) && fits(&interface.interface_name, ip);
+        if usable && !found.contains(&ip) {
             found.push(ip);
         }
     }
@@ -126,6 +142,11 @@ fn addresses_on(name: Option<&str>) -> std::io::Result<Vec<IpAddr>> {
 /// [`Unsupported`](std::io::ErrorKind).
 #[cfg(not(unix))]
 pub fn addresses() -> std::io::Result<Vec<IpAddr>> {
+    addresses_on(None)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn announced() -> std::io::Result<Vec<IpAddr>> {
     addresses_on(None)
 }
 

@@ -14,6 +14,7 @@ use crate::constants::{Delivery, Thresholds};
 use crate::error::{AddressError, PathError, ReconfigError, SendError};
 use crate::event::{Message, Received};
 use crate::ids::{PathId, StreamId};
+use crate::init;
 use crate::outbox::Control;
 use crate::path::{Path, PathMtu, PathState, PathView};
 use crate::policy::{Policy, StreamScheduler};
@@ -411,12 +412,20 @@ impl Association {
         addresses.set_peer_primary(&mut sender!(self), now, local)
     }
 
-    /// Local addresses that the peer has learned; without dynamic addresses, those of the paths.
+    /// Local addresses that the peer has learned; without dynamic addresses, those that the
+    /// handshake has listed for an endpoint bound to an unspecified address, or else those of the
+    /// paths.
     pub fn local_addresses(&self) -> Vec<IpAddr> {
         match &self.paths.locals {
             Some(locals) => locals.announced.clone(),
             None => {
-                let mut locals: Vec<IpAddr> = Vec::new();
+                let remote = self.paths[self.paths.primary()].remote().ip();
+                let listed = self.shared.config.announced.as_ref();
+                let listed = listed.into_iter().flat_map(|_| init::usable(&self.shared, remote));
+                let mut locals: Vec<IpAddr> = listed.copied().collect();
+                if !locals.is_empty() {
+                    return locals;
+                }
                 for path in self.paths.iter().filter(|p| p.state() != PathState::Removed) {
                     if !locals.contains(&path.local()) {
                         locals.push(path.local());

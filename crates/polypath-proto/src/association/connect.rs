@@ -18,7 +18,6 @@ use crate::init::{self, InitError};
 use crate::outbox::{Control, OwnedCause};
 use crate::path::PathState;
 use crate::paths::HEARTBEAT_CHUNK_LEN;
-use crate::policy::ack::DELAYED;
 use crate::policy::congestion::NewPath;
 use crate::policy::entry::Needs;
 use crate::policy::retransmission::LossCause;
@@ -322,11 +321,10 @@ impl Association {
         self.sending.partial_sacks = extensions.contains(Extension::PartialSacks);
         let setup = self.config.setup();
         let agreed = |needs: Needs| needs.extension.is_none_or(|e| extensions.contains(e));
-        let (sampling, ack) = (self.config.rtt_sampling(), self.config.ack());
+        let sampling = self.config.rtt_sampling();
         self.sending.rtt_sampling =
             if agreed(sampling.needs) { sampling.make(&setup) } else { KARN.make(&setup) };
-        self.receiving.ack_policy =
-            if agreed(ack.needs) { ack.make(&setup) } else { DELAYED.make(&setup) };
+        self.receiving.ack_policy = self.make_ack_policy();
         self.sending.queue.interleave(extensions.contains(Extension::Interleaving));
         let overhead = extensions.overhead() + self.auth.overhead();
         self.paths.overhead = overhead;

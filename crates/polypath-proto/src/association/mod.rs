@@ -84,6 +84,7 @@ mod reconfig;
 mod abandon;
 mod acknowledge;
 mod addresses;
+mod adjust;
 mod auth;
 mod blocking;
 mod buffer_splitting;

@@ -196,6 +196,8 @@ impl Association {
             // RFC 9260 8.5.1 B, C: with the local tag only without the T bit. RFC 5061 5.3 F4: not
             // to an address that is being removed.
             Chunk::Abort(abort) if !abort.t_bit && self.stays(from.local.ip()) => {
+                let causes = Bytes::copy_from_slice(abort.causes.as_bytes());
+                self.events.push(Event::PeerAborted { causes });
                 self.handle_abort(CloseReason::PeerAbort { cause: words(abort.causes) });
             }
             Chunk::Shutdown(s) => self.handle_shutdown(now, path, s.cumulative_tsn_ack),

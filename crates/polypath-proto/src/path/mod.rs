@@ -684,6 +684,11 @@ impl Path {
         self.sack_delay = delay;
     }
 
+    /// Changes the limits of the RTO.
+    pub(crate) fn limit_rto(&mut self, initial: Duration, min: Duration, max: Duration) {
+        self.rtt.limit(initial, min, max);
+    }
+
     pub(crate) const fn stop_t3(&mut self) {
         self.t3 = None;
     }

@@ -24,6 +24,13 @@ impl RttEstimator {
         Self { srtt: None, rttvar, rto: initial, initial, min, max, backed_off: None }
     }
 
+    /// Changes the limits; the present RTO is kept as far as they allow.
+    pub(crate) fn limit(&mut self, initial: Duration, min: Duration, max: Duration) {
+        (self.initial, self.min, self.max) = (initial, min, max);
+        let first = self.srtt.is_none() && self.backed_off.is_none();
+        self.rto = if first { initial } else { self.rto.clamp(min, max) };
+    }
+
     pub(crate) const fn srtt(&self) -> Option<Duration> {
         self.srtt
     }

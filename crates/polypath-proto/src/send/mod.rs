@@ -92,6 +92,8 @@ pub(crate) struct Sending {
     pub(crate) alone: bool,
     /// Payload bytes of the largest DATA chunk that fits every path.
     pub(crate) largest_payload: usize,
+    /// Payload limit that the application has set.
+    pub(crate) most_payload: usize,
     /// Payload limit derived from the peer's first window.
     pub(crate) window_payload: usize,
     /// Bytes of the response to a reset that precedes the data of every packet (RFC 6525 5.2.4).
@@ -155,6 +157,7 @@ impl Sending {
             burst: Burst::new(),
             alone: false,
             largest_payload: usize::MAX,
+            most_payload: usize::MAX,
             window_payload: usize::MAX,
             response_len: 0,
             blocked_since: None,
@@ -250,7 +253,7 @@ impl Sending {
         let header = self.data_header() + self.response_len;
         let fits = |p: &Path| (p.max_chunk() as usize - header) / 4 * 4;
         let smallest = paths.present().map(fits).min().unwrap_or(usize::MAX);
-        self.largest_payload = smallest.min(self.window_payload);
+        self.largest_payload = smallest.min(self.window_payload).min(self.most_payload);
     }
 
     /// Room that makes the application write again, in bytes. With a size that follows the

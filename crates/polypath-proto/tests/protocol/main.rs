@@ -4,6 +4,7 @@
 mod acknowledgement;
 mod adaptation_layer;
 mod addresses;
+mod adjusting;
 mod authentication;
 mod buffers;
 mod cmt_pf;

@@ -144,3 +144,43 @@ fn the_standing_queue_of_bbr_is_at_most_half_of_cubics() {
     assert!(cubic > 40.0, "{cubic:.1} ms");
     assert!(bbr <= cubic / 2.0, "{bbr:.1} and {cubic:.1} ms");
 }
+
+/// Jain's index of two flows that share `link`, the second one 2.3 s younger, from the 30th to the
+/// 60th second.
+fn jain(rate: u32, rtt: u32, seed: u64) -> f64 {
+    let mut text = format!(
+        "schema = 1\nseed = {seed}\n[run]\ncheck_content = false\ncheck_checksums = false\n\
+         check_every = \"end\"\n[[path]]\nname = \"p0\"\nrate = \"{rate} Mbit/s\"\n\
+         delay = \"{} us\"\nqueue = \"{} B\"\nedge = {{}}\n\
+         [[path]]\nname = \"p1\"\nshares = \"p0\"\n",
+        rtt * 500,
+        rate * 125 * rtt,
+    );
+    for (path, start) in [0, 2300].into_iter().enumerate() {
+        text += &format!(
+            "[[association]]\nname = \"flow{path}\"\nfrom = \"sender\"\nto = \"receiver\"\n\
+             paths = [\"p{path}\"]\nworkload = {{ size = \"10 GB\", message_size = \"64 KB\", \
+             start = \"{start} ms\" }}\n"
+        );
+    }
+    let mut scenario = Scenario::from_toml(&text).unwrap();
+    let mut delivered = |secs| {
+        scenario.run.limit = Span::secs(secs);
+        let outcome = scenario.run(&RunOptions::default()).unwrap();
+        outcome.associations.iter().map(|a| a.forward.bytes_delivered as f64).collect::<Vec<_>>()
+    };
+    let (half, all) = (delivered(30), delivered(60));
+    let (a, b) = (all[0] - half[0], all[1] - half[1]);
+    (a + b).powi(2) / (a * a + b * b) / 2.0
+}
+
+/// A flow that starts while another one has the whole link gets its share within half a minute.
+#[test]
+fn two_flows_share_a_link() {
+    for (rate, rtt) in [(20, 20), (20, 100)] {
+        for seed in 1..=2 {
+            let index = jain(rate, rtt, seed);
+            assert!(index >= 0.95, "{rate} Mbit/s, {rtt} ms, seed {seed}: {index:.3}");
+        }
+    }
+}

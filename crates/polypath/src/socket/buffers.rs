@@ -63,15 +63,20 @@ impl ReceiveBuffers {
         bytes >= many || self.filled.iter().all(Option::is_some)
     }
 
+    /// The contents of each buffer, and their description.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = (&Filled, &[u8])> {
+        self.storage.chunks(BUFFER).zip(&self.filled).filter_map(|(buffer, filled)| {
+            let filled = filled.as_ref()?;
+            Some((filled, &buffer[filled.start..filled.end]))
+        })
+    }
+
     /// One item for each buffer: its addresses, ECN and datagrams.
     pub(crate) fn iter(
         &self,
     ) -> impl Iterator<Item = (FourTuple, Ecn, impl Iterator<Item = &[u8]>)> {
-        self.storage.chunks(BUFFER).zip(&self.filled).filter_map(|(buffer, filled)| {
-            let filled = (*filled)?;
-            let datagrams = buffer[filled.start..filled.end].chunks(filled.stride);
-            Some((filled.four_tuple, filled.ecn, datagrams))
-        })
+        self.pieces()
+            .map(|(filled, piece)| (filled.four_tuple, filled.ecn, piece.chunks(filled.stride)))
     }
 }
 

@@ -12,6 +12,7 @@ mod icmp;
 mod own;
 #[cfg(target_os = "linux")]
 mod raw;
+mod shared;
 mod udp;
 
 use std::future::Future;
@@ -26,11 +27,13 @@ use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+use crate::encapsulation::Encapsulation;
 use crate::error::BindError;
 use crate::network::Network;
-use crate::options::Encapsulation;
 use backlog::Backlog;
 pub(crate) use buffers::ReceiveBuffers;
+pub(crate) use shared::Owner;
+pub use shared::SharedSockets;
 
 /// Maximum size of one transmit in bytes: less than UDP over IPv4 can carry.
 pub(crate) const MAX_TRANSMIT: usize = 65_000;
@@ -105,6 +108,8 @@ enum Kind {
     System(System),
     /// Of another network than the operating system's.
     Own(own::Own),
+    /// Shared with other endpoints.
+    Shared(shared::Member),
 }
 
 /// A socket of the operating system.
@@ -164,18 +169,28 @@ impl System {
 
 impl Kind {
     /// Datagrams that one call may send.
-    const fn max_segments(&self) -> usize {
+    fn max_segments(&self) -> usize {
         match self {
             Self::System(System::Udp(udp)) => udp.max_segments(),
+            Self::Shared(member) => member.max_segments(),
             _ => 1,
+        }
+    }
+
+    /// The operating system's socket.
+    fn io(&self) -> Option<&Arc<UdpSocket>> {
+        match self {
+            Self::System(system) => Some(system.io()),
+            Self::Own(_) => None,
+            Self::Shared(member) => Some(member.io()),
         }
     }
 
     /// Ready when the error queue may hold something.
     fn errors(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        match self {
-            Self::System(system) => watch_errors(system.io().clone()),
-            Self::Own(_) => Box::pin(std::future::pending()),
+        match self.io() {
+            Some(io) => watch_errors(io.clone()),
+            None => Box::pin(std::future::pending()),
         }
     }
 }
@@ -203,6 +218,13 @@ impl Socket {
         (self.local.ip().is_unspecified() && !wanted.is_unspecified()).then_some(wanted)
     }
 
+    /// Sets which of several endpoints that share a UDP socket gets a datagram.
+    pub(crate) fn set_owner(&self, owner: Owner) {
+        if let Kind::Shared(member) = &self.kind {
+            member.set_owner(owner);
+        }
+    }
+
     /// Receives with one system call.
     pub(crate) fn poll_receive(
         &mut self,
@@ -213,6 +235,7 @@ impl Socket {
         let received = ready!(match &mut self.kind {
             Kind::System(system) => system.poll_receive(cx, self.local, buffers),
             Kind::Own(own) => own.poll_receive(cx, self.local, buffers),
+            Kind::Shared(member) => member.poll_receive(cx, buffers),
         });
         self.stats.datagrams_received += buffers.datagrams() as u64;
         Poll::Ready(received)
@@ -282,6 +305,7 @@ impl Socket {
             let result = ready!(match &mut self.kind {
                 Kind::System(system) => system.poll_send(cx, outgoing),
                 Kind::Own(own) => own.poll_send(cx, outgoing),
+                Kind::Shared(member) => member.poll_send(cx, outgoing),
             });
             attempts += 1;
             // A pending ICMP error about an earlier datagram is returned instead of sending this
@@ -316,17 +340,29 @@ impl Socket {
             news = true;
             tell(refused);
         }
+        if let Kind::Shared(member) = &self.kind {
+            for error in member.take_errors() {
+                news = true;
+                self.stats.icmp_errors += 1;
+                tell(error);
+            }
+        }
         if self.errors.as_mut().poll(cx).is_ready()
-            && let Kind::System(system) = &self.kind
+            && let Some(io) = self.kind.io().cloned()
         {
             news = true;
-            let io = system.io().clone();
             // Empties the error queue. `WouldBlock` makes tokio wait for the next error.
             let _ = io.try_io(Interest::ERROR, || {
                 #[cfg(target_os = "linux")]
                 icmp::read(&*io, |error| {
-                    self.stats.icmp_errors += 1;
-                    tell(error);
+                    let concerns = match &self.kind {
+                        Kind::Shared(member) => member.share_error(&error),
+                        _ => true,
+                    };
+                    if concerns {
+                        self.stats.icmp_errors += 1;
+                        tell(error);
+                    }
                 });
                 Err::<(), _>(io::ErrorKind::WouldBlock.into())
             });
@@ -373,26 +409,39 @@ fn would_block(result: &io::Result<()>) -> bool {
     matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// Binds one socket for each address, in this network or in the operating system's.
+/// Where sockets are bound.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// In the operating system.
+    System,
+    /// In another network.
+    Network(Arc<dyn Network>),
+    /// In the operating system, together with other endpoints.
+    Shared(SharedSockets),
+}
+
+/// Binds one socket for each address.
 pub(crate) fn bind(
     addresses: &[IpAddr],
     encapsulation: Encapsulation,
     sctp_port: u16,
     buffer: usize,
-    network: Option<&dyn Network>,
+    place: &Place,
 ) -> Result<Vec<Socket>, BindError> {
     if addresses.is_empty() {
         return Err(BindError::NoAddress);
     }
     let port = match encapsulation {
         Encapsulation::Udp { port } => port,
-        Encapsulation::RawIp if network.is_some() => return Err(BindError::RawNotSupported),
+        Encapsulation::RawIp if matches!(place, Place::Network(_)) => {
+            return Err(BindError::RawNotSupported);
+        }
         Encapsulation::RawIp => return bind_raw(addresses, sctp_port, buffer),
     };
     // With port 0, the first address gets any free port, which may be in use on the others.
     let attempts = if port == 0 && addresses.len() > 1 { PORT_ATTEMPTS } else { 1 };
     for _ in 0..attempts {
-        match bind_udp(addresses, port, buffer, network) {
+        match bind_udp(addresses, port, sctp_port, buffer, place) {
             Err(BindError::InUse { .. }) if attempts > 1 => {}
             done => return done,
         }
@@ -403,21 +452,29 @@ pub(crate) fn bind(
 fn bind_udp(
     addresses: &[IpAddr],
     port: u16,
+    sctp_port: u16,
     buffer: usize,
-    network: Option<&dyn Network>,
+    place: &Place,
 ) -> Result<Vec<Socket>, BindError> {
     let mut port = port;
+    // A port that the operating system chooses belongs to one endpoint.
+    let place = if port == 0 && matches!(place, Place::Shared(_)) { &Place::System } else { place };
     let mut sockets = Vec::with_capacity(addresses.len());
     for &address in addresses {
         let wanted = SocketAddr::new(address, port);
         let fail = |error| socket_error(wanted, error);
-        let (bound, kind) = match network {
-            Some(network) => {
+        let (bound, kind) = match place {
+            Place::Network(network) => {
                 let socket = network.bind(wanted).map_err(fail)?;
                 (socket.local_address(), Kind::Own(own::Own::new(socket)))
             }
-            None => {
-                let socket = open(wanted, Type::DGRAM, Protocol::UDP, buffer).map_err(fail)?;
+            Place::Shared(shared) => {
+                let member = shared.join(wanted, sctp_port, buffer).map_err(fail)?;
+                (wanted, Kind::Shared(member))
+            }
+            Place::System => {
+                let socket =
+                    open(wanted, Type::DGRAM, Protocol::UDP, buffer, false).map_err(fail)?;
                 let bound = socket.local_addr().map_err(fail)?;
                 (bound, Kind::System(System::Udp(udp::Udp::new(socket).map_err(fail)?)))
             }
@@ -437,7 +494,7 @@ fn bind_raw(addresses: &[IpAddr], port: u16, buffer: usize) -> Result<Vec<Socket
             io::ErrorKind::PermissionDenied => BindError::RawNotPermitted,
             _ => socket_error(wanted, error),
         };
-        let socket = open(wanted, Type::RAW, raw::PROTOCOL, buffer).map_err(fail)?;
+        let socket = open(wanted, Type::RAW, raw::PROTOCOL, buffer, false).map_err(fail)?;
         let raw = raw::Raw::new(socket, address, port).map_err(fail)?;
         sockets.push(Socket::new(wanted, Kind::System(System::Raw(raw))));
     }
@@ -449,12 +506,13 @@ fn bind_raw(_: &[IpAddr], _: u16, _: usize) -> Result<Vec<Socket>, BindError> {
     Err(BindError::RawNotSupported)
 }
 
-/// A bound, nonblocking socket with large buffers.
+/// A bound, nonblocking socket with large buffers; with SO_REUSEADDR if it `reuses` a port.
 fn open(
     address: SocketAddr,
     kind: Type,
     protocol: Protocol,
     buffer: usize,
+    reuses: bool,
 ) -> io::Result<UdpSocket> {
     let socket = socket2::Socket::new(Domain::for_address(address), kind, Some(protocol))?;
     if address.is_ipv6() && kind == Type::DGRAM {
@@ -462,6 +520,9 @@ fn open(
         socket.set_only_v6(true)?;
     }
     socket.set_nonblocking(true)?;
+    if reuses {
+        socket.set_reuse_address(true)?;
+    }
     enlarge_buffers(&socket, buffer);
     socket.bind(&address.into())?;
     UdpSocket::from_std(socket.into())

@@ -1,8 +1,8 @@
 //! Wildcards and IPv6.
 
-use polypath::{Config, ConnectOptions, Message, StreamId};
+use polypath::{Config, ConnectOptions, Endpoint, EndpointOptions, Message, StreamId};
 
-use crate::setup::{PORT, client, ip, pair_between, server, skip, soon};
+use crate::setup::{PORT, client, ip, options, pair_between, server, skip, soon};
 
 /// Replies come from the address that was contacted, although the socket is not bound to it.
 #[tokio::test]
@@ -67,4 +67,25 @@ async fn both_families_at_once() {
     let remotes: Vec<_> = pair.near.paths().iter().map(|path| path.view.remote).collect();
     assert_eq!(remotes, [ip("127.0.5.2"), ip("::1")]);
     soon(pair.near.shutdown()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_wildcard_address_announces_those_in_scope() {
+    let wildcard = |options: EndpointOptions| EndpointOptions { announce_all: true, ..options };
+    let any = options(&["0.0.0.0"], &Config::default());
+    let server =
+        Endpoint::bind(EndpointOptions { port: PORT, listen: true, ..wildcard(any.clone()) });
+    let server = server.unwrap();
+    let client = Endpoint::bind(wildcard(any)).unwrap();
+    let local = std::net::SocketAddr::new(ip("127.0.0.1"), server.local_addresses()[0].port());
+    let near = soon(client.connect(ConnectOptions::new(PORT, [local]))).await.unwrap();
+    let far = soon(server.accept()).await.unwrap();
+    // All addresses of the host, since the peer is on the same one.
+    let host: Vec<_> = polypath::host_addresses().unwrap();
+    for ip in host.into_iter().filter(|ip| ip.is_ipv4()).chain([ip("127.0.0.1")]).take(15) {
+        for association in [&near, &far] {
+            assert!(association.local_addresses().contains(&ip), "{ip}");
+            assert!(association.paths().iter().any(|path| path.view.remote == ip), "{ip}");
+        }
+    }
 }

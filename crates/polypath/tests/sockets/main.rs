@@ -14,5 +14,6 @@ mod observer;
 mod raw;
 mod relay;
 mod setup;
+mod shared;
 mod streams;
 mod transfer;

@@ -184,6 +184,8 @@ pub(super) struct Model {
     /// Another path of the association probes for bandwidth.
     pub(super) another_probes: bool,
     pub(super) cycle_stamp: Time,
+    /// The shortest round-trip times of the current round trip and of the last one.
+    pub(super) round_rtt: (Option<Duration>, Option<Duration>),
     /// The window was full in the current round trip, and in the last one.
     pub(super) cwnd_limited: (bool, bool),
 
@@ -256,6 +258,7 @@ impl Model {
             bw_probe_wait: Duration::ZERO,
             another_probes: false,
             cycle_stamp: now,
+            round_rtt: (None, None),
             cwnd_limited: (false, false),
             probe_rtt_min_delay: None,
             probe_rtt_min_stamp: now,
@@ -292,7 +295,9 @@ impl Model {
             self.round_count += 1;
             self.rounds_since_probe_up += 1;
             self.cwnd_limited = (false, self.cwnd_limited.0);
+            self.round_rtt = (None, self.round_rtt.0);
         }
+        self.round_rtt.0 = self.round_rtt.0.into_iter().chain(ack.rtt).min();
     }
 
     pub(super) const fn start_round(&mut self) {

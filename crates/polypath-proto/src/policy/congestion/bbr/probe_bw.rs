@@ -9,6 +9,8 @@ use crate::time::Time;
 const LEAST_WAIT: Duration = Duration::from_secs(2);
 /// At most this many round trips, so that Reno and CUBIC get their share (draft 5.3.3.5.1).
 const RENO_ROUNDS: u64 = 63;
+/// A queue counts as that of others from this part of the shortest round-trip time.
+const QUEUE_OF_OTHERS: u32 = 10;
 
 impl Model {
     /// `StartProbeBW_DOWN`.
@@ -81,10 +83,30 @@ impl Model {
         let waited = |times| ack.now > self.cycle_stamp + self.bw_probe_wait * times;
         let due = waited(1) || self.is_reno_probe_time(ack.cwnd);
         if due && (!self.another_probes || waited(2)) {
+            if self.is_queue_of_others() {
+                self.give_up_headroom();
+            }
             self.start_refill();
         } else if self.state == State::Down && self.is_time_to_cruise(ack) {
             self.start_cruise();
         }
+    }
+
+    /// Whether others keep a queue, for DOWN has drained this path's own. Then the probe begins at
+    /// the volume with headroom, from which UP adds equally much to small and large flows, while
+    /// the headroom is a share of each: flows that do so converge (Chiu and Jain 1989). From the
+    /// bound itself, as in the draft, a large flow takes the headroom back at once.
+    fn is_queue_of_others(&self) -> bool {
+        let least = self.round_rtt.0.into_iter().chain(self.round_rtt.1).min();
+        let rtts = self.min_rtt.zip(least);
+        rtts.is_some_and(|(min, rtt)| rtt > min + min / QUEUE_OF_OTHERS)
+    }
+
+    /// The probe begins with the headroom, but not below what fills the path without a queue.
+    fn give_up_headroom(&mut self) {
+        let least = self.inflight(self.max_bw.max(), 1.0);
+        let begin = self.inflight_with_headroom().max(least);
+        self.inflight_longterm = self.inflight_longterm.min(begin);
     }
 
     /// UP: goes down if it is time to.

@@ -315,6 +315,23 @@ fn down_goes_to_refill_after_the_wait() {
     assert_eq!(m.state, State::Refill);
 }
 
+/// Unlike in the draft: flows of different size come closer with each probe only if the larger one
+/// does not take its headroom back at once.
+#[test]
+fn a_probe_into_a_queue_of_others_begins_with_headroom() {
+    for (rtt, bound) in [(MS(110), 200_000), (MS(111), 170_000)] {
+        let mut m = model(1_000_000, MS(100));
+        m.full_bw_reached = true;
+        m.inflight_longterm = 200_000;
+        m.start_down(Time::from_secs(2));
+        m.ack_phase = AckPhase::Init;
+        let now = Time::from_secs(2) + m.bw_probe_wait + MS(1);
+        m.round_rtt = (Some(MS(150)), Some(rtt));
+        m.update_cycle_phase(&Ack { lost: 10_000, ..ack(now) });
+        assert_eq!((m.state, m.inflight_longterm), (State::Refill, bound), "{rtt:?}");
+    }
+}
+
 /// Draft 5.3.3.5.1: as many round trips as packets in flight, at most 63.
 #[test]
 fn small_flows_probe_as_often_as_reno() {

@@ -1,0 +1,409 @@
+//! UDP sockets that several endpoints of a process share: the UDP port belongs to the host, and the
+//! SCTP ports multiplex above it (RFC 6951 5.1).
+//!
+//! An endpoint has a [`Member`] for each of its addresses. The member that reads the UDP socket
+//! passes the packets of other endpoints on: tokio wakes only the task that has polled a socket
+//! last, so one task reads for all of them, and it wakes the others. Packets to an address with a
+//! UDP socket of its own may be for an endpoint of the wildcard address.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker, ready};
+
+use polypath_proto::{Ecn, FourTuple};
+use socket2::{Protocol, SockRef, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+use super::buffers::{BUFFER, COUNT, Filled, ReceiveBuffers};
+use super::udp::Udp;
+use super::{NetworkError, Outgoing, open, would_block};
+
+/// Errors queued for a member; further ones are dropped.
+const MOST_ERRORS: usize = 64;
+
+/// Whether a datagram belongs to an association of an endpoint.
+pub(crate) type Owner = Arc<dyn Fn(&FourTuple, &[u8]) -> bool + Send + Sync>;
+
+/// UDP sockets that several endpoints of this process use: endpoints with different SCTP ports, or
+/// different addresses, have the same UDP port
+/// ([`EndpointOptions::shared`](crate::EndpointOptions::shared)).
+///
+/// Clones are handles of the same sockets. All endpoints run in one tokio runtime.
+#[derive(Clone, Default)]
+pub struct SharedSockets(Arc<Mutex<Table>>);
+
+/// SCTP port of an endpoint, and a number that grows with each member.
+type Key = (u16, u64);
+
+#[derive(Default)]
+struct Table {
+    sockets: Vec<Weak<Common>>,
+    members: BTreeMap<Key, Entry>,
+    next: u64,
+}
+
+/// A UDP socket.
+struct Common {
+    local: SocketAddr,
+    io: Arc<UdpSocket>,
+    udp: Mutex<Udp>,
+}
+
+/// Table entry of a member.
+struct Entry {
+    /// Address of the endpoint, and the UDP port.
+    local: SocketAddr,
+    inbox: VecDeque<Parcel>,
+    /// Bytes in the inbox.
+    queued: usize,
+    errors: Vec<NetworkError>,
+    /// Wakes the endpoint's task.
+    waker: Option<Waker>,
+    owner: Option<Owner>,
+}
+
+/// Datagrams that another member has received for this one, all of the same size except the last.
+struct Parcel {
+    four_tuple: FourTuple,
+    ecn: Ecn,
+    stride: usize,
+    bytes: Vec<u8>,
+}
+
+/// The share of one address of an endpoint in a UDP socket.
+pub(super) struct Member {
+    table: SharedSockets,
+    key: Key,
+    common: Arc<Common>,
+    /// Maximum number of bytes in the inbox; further datagrams are dropped, as by a full socket.
+    room: usize,
+    /// Ready when a full socket may have room.
+    writable: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for SharedSockets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = lock(&self.0);
+        let members = table.members.iter().map(|((port, _), entry)| (port, entry.local));
+        f.debug_list().entries(members).finish()
+    }
+}
+
+impl SharedSockets {
+    /// Adds an endpoint's address. `local` has the UDP port, which is not 0.
+    pub(super) fn join(
+        &self,
+        local: SocketAddr,
+        sctp_port: u16,
+        buffer: usize,
+    ) -> io::Result<Member> {
+        let mut table = lock(&self.0);
+        let common = table.socket_for(local, buffer)?;
+        let key = (sctp_port, table.next);
+        table.next += 1;
+        let entry = Entry {
+            local,
+            inbox: VecDeque::new(),
+            queued: 0,
+            errors: Vec::new(),
+            waker: None,
+            owner: None,
+        };
+        table.members.insert(key, entry);
+        Ok(Member { table: self.clone(), key, common, room: buffer, writable: None })
+    }
+}
+
+impl Table {
+    /// The UDP socket for an address, opened now if there is none.
+    fn socket_for(&mut self, local: SocketAddr, buffer: usize) -> io::Result<Arc<Common>> {
+        self.sockets.retain(|socket| socket.strong_count() > 0);
+        let near = |socket: &Arc<Common>| {
+            socket.local.port() == local.port() && socket.local.is_ipv4() == local.is_ipv4()
+        };
+        let others: Vec<Arc<Common>> =
+            self.sockets.iter().filter_map(Weak::upgrade).filter(near).collect();
+        if let Some(same) = others.iter().find(|socket| socket.local == local) {
+            return Ok(same.clone());
+        }
+        let io = match open(local, Type::DGRAM, Protocol::UDP, buffer, false) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && !others.is_empty() => {
+                open_beside(&others, local, buffer)
+            }
+            opened => opened,
+        }?;
+        let udp = Udp::new(io)?;
+        let common = Arc::new(Common { local, io: udp.io().clone(), udp: Mutex::new(udp) });
+        self.sockets.push(Arc::downgrade(&common));
+        Ok(common)
+    }
+
+    fn members_of(&self, port: u16) -> impl Iterator<Item = (&Key, &Entry)> {
+        self.members.range((port, 0)..=(port, u64::MAX))
+    }
+}
+
+/// Opens a socket while this process has others with the same port: of single addresses and the
+/// wildcard address. The kernel permits it if all of them have SO_REUSEADDR; they have it for this
+/// moment only, so that a port that another process uses stays in use.
+fn open_beside(others: &[Arc<Common>], local: SocketAddr, buffer: usize) -> io::Result<UdpSocket> {
+    let set = |on| others.iter().try_for_each(|one| SockRef::from(&*one.io).set_reuse_address(on));
+    let opened = set(true).and_then(|()| open(local, Type::DGRAM, Protocol::UDP, buffer, true));
+    set(false)?;
+    let opened = opened?;
+    SockRef::from(&opened).set_reuse_address(false)?;
+    Ok(opened)
+}
+
+impl Member {
+    /// The socket as tokio's.
+    pub(super) fn io(&self) -> &Arc<UdpSocket> {
+        &self.common.io
+    }
+
+    pub(super) fn max_segments(&self) -> usize {
+        lock(&self.common.udp).max_segments()
+    }
+
+    /// Sets which of several endpoints with the same SCTP port gets a datagram.
+    pub(super) fn set_owner(&self, owner: Owner) {
+        if let Some(entry) = lock(&self.table.0).members.get_mut(&self.key) {
+            entry.owner = Some(owner);
+        }
+    }
+
+    /// Receives what others have received for this member, or else with one system call. The
+    /// buffers stay empty if that has received packets of others only.
+    pub(super) fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffers: &mut ReceiveBuffers,
+    ) -> Poll<io::Result<()>> {
+        if self.take(Some(cx), buffers) {
+            return Poll::Ready(Ok(()));
+        }
+        let common = &self.common;
+        loop {
+            ready!(common.io.poll_recv_ready(cx))?;
+            let received = common
+                .io
+                .try_io(Interest::READABLE, || lock(&common.udp).receive(common.local, buffers));
+            if would_block(&received) {
+                continue;
+            }
+            if received.is_ok() && !self.has_all(buffers) {
+                self.distribute(buffers);
+                buffers.clear();
+                self.take(None, buffers);
+            }
+            return Poll::Ready(received);
+        }
+    }
+
+    /// Moves the inbox to the buffers; false if it is empty. Registers the task to wake.
+    fn take(&self, cx: Option<&mut Context<'_>>, buffers: &mut ReceiveBuffers) -> bool {
+        let mut table = lock(&self.table.0);
+        let Some(entry) = table.members.get_mut(&self.key) else { return false };
+        if let Some(cx) = cx
+            && !entry.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()))
+        {
+            entry.waker = Some(cx.waker().clone());
+        }
+        for index in 0..COUNT {
+            let Some(parcel) = entry.inbox.pop_front() else { return index > 0 };
+            let size = parcel.bytes.len();
+            entry.queued -= size;
+            buffers.storage()[index * BUFFER..][..size].copy_from_slice(&parcel.bytes);
+            let FourTuple { local, remote } = parcel.four_tuple;
+            buffers.push(Filled::new((local, remote), parcel.ecn, (0, size), parcel.stride));
+        }
+        true
+    }
+
+    /// Whether all datagrams are for this member, or for none.
+    fn has_all(&self, buffers: &ReceiveBuffers) -> bool {
+        let table = lock(&self.table.0);
+        let (port, _) = self.key;
+        let alone = table.members_of(port).nth(1).is_none();
+        let Some(own) = table.members.get(&self.key) else { return true };
+        buffers.pieces().all(|(filled, bytes)| {
+            let here = own.is_at(&filled.four_tuple.local);
+            bytes.chunks(filled.stride).all(|datagram| {
+                let to = destination_port(datagram);
+                if to == Some(port) {
+                    alone && here
+                } else {
+                    to.is_none_or(|to| table.members_of(to).next().is_none())
+                }
+            })
+        })
+    }
+
+    /// Puts the datagrams into the inboxes of the members that they are for.
+    fn distribute(&self, buffers: &ReceiveBuffers) {
+        let mut parcels: Vec<(Key, Parcel)> = Vec::new();
+        for (filled, piece) in buffers.pieces() {
+            let mut last: Option<Key> = None;
+            for datagram in piece.chunks(filled.stride) {
+                let Some(key) = self.target(&filled.four_tuple, datagram) else { continue };
+                match parcels.last_mut() {
+                    Some((_, parcel)) if last == Some(key) => {
+                        parcel.bytes.extend_from_slice(datagram);
+                    }
+                    _ => {
+                        let Filled { four_tuple, ecn, stride, .. } = *filled;
+                        let bytes = datagram.to_vec();
+                        parcels.push((key, Parcel { four_tuple, ecn, stride, bytes }));
+                    }
+                }
+                last = Some(key);
+            }
+        }
+        let mut wakers: Vec<Waker> = Vec::new();
+        let mut table = lock(&self.table.0);
+        for (key, parcel) in parcels {
+            let Some(entry) = table.members.get_mut(&key) else { continue };
+            if entry.queued + parcel.bytes.len() > self.room {
+                continue;
+            }
+            entry.queued += parcel.bytes.len();
+            entry.inbox.push_back(parcel);
+            wakers.extend(entry.waker.take().filter(|_| key != self.key));
+        }
+        drop(table);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// The member that a datagram is for: the one with its SCTP port and address; of several, the
+    /// one with its association, or else the one of the single address that is the newest. For a
+    /// packet that is for none, this one, which replies to it (RFC 9260 8.4).
+    fn target(&self, four_tuple: &FourTuple, datagram: &[u8]) -> Option<Key> {
+        let Some(port) = destination_port(datagram) else { return Some(self.key) };
+        let mut candidates: Vec<(Key, bool, Option<Owner>)> = lock(&self.table.0)
+            .members_of(port)
+            .filter(|(_, entry)| entry.is_at(&four_tuple.local))
+            .map(|(key, entry)| (*key, !entry.local.ip().is_unspecified(), entry.owner.clone()))
+            .collect();
+        if let [(key, ..)] = candidates[..] {
+            return Some(key);
+        }
+        // The endpoints' locks are not taken together with that of the table.
+        let owns = |(_, _, owner): &&(Key, bool, Option<Owner>)| {
+            owner.as_ref().is_some_and(|owner| owner(four_tuple, datagram))
+        };
+        if let Some((key, ..)) = candidates.iter().find(owns) {
+            return Some(*key);
+        }
+        candidates.sort_by_key(|(key, single, _)| (*single, *key));
+        if let Some((key, ..)) = candidates.last() {
+            return Some(*key);
+        }
+        (self.key.0 != port).then_some(self.key)
+    }
+
+    /// Sends with one system call. If the socket is full, the task is woken when there is room:
+    /// other tasks may wait for that, too.
+    pub(super) fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        outgoing: &Outgoing<'_>,
+    ) -> Poll<io::Result<()>> {
+        let common = &self.common;
+        loop {
+            if let Some(writable) = &mut self.writable {
+                ready!(writable.as_mut().poll(cx));
+                self.writable = None;
+            }
+            let sent =
+                common.io.try_io(Interest::WRITABLE, || lock(&common.udp).try_send(outgoing));
+            if !would_block(&sent) {
+                return Poll::Ready(sent);
+            }
+            let io = common.io.clone();
+            self.writable = Some(Box::pin(async move {
+                if io.writable().await.is_err() {
+                    // The runtime has ended.
+                    std::future::pending::<()>().await;
+                }
+            }));
+        }
+    }
+
+    /// The errors that others have read for this member.
+    pub(super) fn take_errors(&self) -> Vec<NetworkError> {
+        let mut table = lock(&self.table.0);
+        table
+            .members
+            .get_mut(&self.key)
+            .map(|entry| std::mem::take(&mut entry.errors))
+            .unwrap_or_default()
+    }
+
+    /// Passes an error on to the members that it concerns: those with the SCTP port of the quoted
+    /// packet, or all of the socket if this host itself reports it. True if it concerns this one.
+    pub(super) fn share_error(&self, error: &NetworkError) -> bool {
+        let source = error.quoted.as_ref().map(|quoted| quoted.first_chunk().copied());
+        let port = source.flatten().map(u16::from_be_bytes);
+        if source.is_some() && port.is_none() {
+            return false;
+        }
+        let concerns = |key: &Key, entry: &Entry| match port {
+            Some(port) => key.0 == port,
+            None => entry.local == self.common.local,
+        };
+        let mut concerned = false;
+        let mut wakers: Vec<Waker> = Vec::new();
+        let mut table = lock(&self.table.0);
+        for (key, entry) in &mut table.members {
+            if !concerns(key, entry) {
+                continue;
+            }
+            if *key == self.key {
+                concerned = true;
+            } else if entry.errors.len() < MOST_ERRORS {
+                entry.errors.push(error.clone());
+                wakers.extend(entry.waker.take());
+            }
+        }
+        drop(table);
+        wakers.into_iter().for_each(Waker::wake);
+        concerned
+    }
+}
+
+impl Entry {
+    /// Whether the member receives what is sent to this address and UDP port.
+    fn is_at(&self, to: &SocketAddr) -> bool {
+        let (ip, port) = (self.local.ip(), self.local.port());
+        let any = ip.is_unspecified() && ip.is_ipv4() == to.is_ipv4();
+        port == to.port() && (any || ip == to.ip())
+    }
+}
+
+/// RFC 9260 3.1: the destination port is the second field.
+fn destination_port(datagram: &[u8]) -> Option<u16> {
+    datagram.get(2..4)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let mut table = lock(&self.table.0);
+        let gone = table.members.remove(&self.key);
+        // One of the others reads the socket from now on.
+        let wakers: Vec<Waker> =
+            table.members.values_mut().filter_map(|entry| entry.waker.take()).collect();
+        drop(table);
+        drop(gone);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,174 @@
+//! Endpoints of one process that share a UDP port.
+
+use std::net::SocketAddr;
+
+use polypath::{
+    Association, BindError, CloseReason, Config, ConnectError, ConnectOptions, Encapsulation,
+    Encryption, Endpoint, EndpointOptions, Message, SharedSockets, StreamId,
+};
+
+use crate::setup::{client, ip, options, soon};
+
+/// A UDP port that is free on all addresses at the moment.
+fn free_port() -> u16 {
+    std::net::UdpSocket::bind("0.0.0.0:0").unwrap().local_addr().unwrap().port()
+}
+
+/// An endpoint that listens on these addresses, over this UDP port.
+fn listener(
+    shared: &SharedSockets,
+    addresses: &[&str],
+    port: u16,
+    udp: u16,
+) -> Result<Endpoint, BindError> {
+    Endpoint::bind(EndpointOptions {
+        port,
+        listen: true,
+        encapsulation: Encapsulation::Udp { port: udp },
+        shared: Some(shared.clone()),
+        ..options(addresses, &Config::default())
+    })
+}
+
+fn to(address: &str, port: u16, udp: u16) -> ConnectOptions {
+    ConnectOptions::new(port, [SocketAddr::new(ip(address), udp)])
+}
+
+/// An endpoint that connects.
+fn a_client() -> Endpoint {
+    client(&["127.0.0.1"], &Config::default())
+}
+
+/// Opens an association and checks that this endpoint accepts it.
+async fn reaches(to: ConnectOptions, server: &Endpoint) -> [Association; 2] {
+    let client = a_client();
+    let near = soon(client.connect(to)).await.unwrap();
+    let far = soon(server.accept()).await.unwrap();
+    assert_eq!(near.peer_port(), server.port());
+    echoes(&near, &far).await;
+    [near, far]
+}
+
+/// Checks that messages arrive in both directions.
+async fn echoes(near: &Association, far: &Association) {
+    for (from, other) in [(near, far), (far, near)] {
+        let payload = vec![7; 20_000];
+        soon(from.send(Message::new(StreamId(0), payload.clone()))).await.unwrap();
+        let mut received = Vec::new();
+        while received.len() < payload.len() {
+            received.extend_from_slice(&soon(other.recv()).await.unwrap().unwrap().payload);
+        }
+        assert_eq!(received, payload);
+    }
+}
+
+#[tokio::test]
+async fn sctp_ports_multiplex_above_a_udp_port() {
+    let (shared, udp) = (SharedSockets::default(), free_port());
+    let servers: Vec<Endpoint> =
+        (1..=3).map(|port| listener(&shared, &["127.0.0.1"], port, udp).unwrap()).collect();
+    let mut open = Vec::new();
+    for server in &servers {
+        open.push(reaches(to("127.0.0.1", server.port(), udp), server).await);
+    }
+    // A port without a listener (RFC 9260 8.4).
+    let error = soon(a_client().connect(to("127.0.0.1", 4, udp))).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Closed(CloseReason::PeerAbort { .. })), "{error:?}");
+    for [near, far] in &open {
+        echoes(near, far).await;
+    }
+}
+
+#[tokio::test]
+async fn the_others_go_on_when_one_closes() {
+    let (shared, udp) = (SharedSockets::default(), free_port());
+    let stays = listener(&shared, &["127.0.0.1"], 1, udp).unwrap();
+    let [near, far] = reaches(to("127.0.0.1", 1, udp), &stays).await;
+    // It polls the UDP socket last, and so is the one that is woken.
+    let goes = listener(&shared, &["127.0.0.1"], 2, udp).unwrap();
+    let [_, theirs] = reaches(to("127.0.0.1", 2, udp), &goes).await;
+    theirs.abort("");
+    soon(goes.close()).await;
+    drop((theirs, goes));
+    echoes(&near, &far).await;
+    reaches(to("127.0.0.1", 1, udp), &stays).await;
+    drop((near, far));
+    soon(stays.close()).await;
+    std::net::UdpSocket::bind(("127.0.0.1", udp)).unwrap();
+}
+
+#[tokio::test]
+async fn a_single_address_and_the_wildcard_share_in_any_order() {
+    for single_first in [true, false] {
+        let (shared, udp) = (SharedSockets::default(), free_port());
+        let single = || listener(&shared, &["127.0.0.2"], 1, udp).unwrap();
+        let any = || listener(&shared, &["0.0.0.0"], 2, udp).unwrap();
+        let (single, any) = if single_first {
+            let single = single();
+            (single, any())
+        } else {
+            let any = any();
+            (single(), any)
+        };
+        // Another process still finds the port in use.
+        for address in ["127.0.0.2", "0.0.0.0"] {
+            let taken = listener(&SharedSockets::default(), &[address], 3, udp).unwrap_err();
+            assert!(matches!(taken, BindError::InUse { .. }), "{address}: {taken}");
+        }
+        let mut open = vec![
+            reaches(to("127.0.0.2", 1, udp), &single).await,
+            reaches(to("127.0.0.2", 2, udp), &any).await,
+            reaches(to("127.0.0.1", 2, udp), &any).await,
+        ];
+        let error = soon(a_client().connect(to("127.0.0.2", 3, udp))).await.unwrap_err();
+        assert!(matches!(error, ConnectError::Closed(CloseReason::PeerAbort { .. })), "{error:?}");
+        // The single address's port on another address.
+        let error = soon(a_client().connect(to("127.0.0.1", 1, udp))).await.unwrap_err();
+        assert!(matches!(error, ConnectError::Closed(CloseReason::PeerAbort { .. })), "{error:?}");
+        drop(open.drain(1..));
+        soon(any.close()).await;
+        // No UDP socket is left there.
+        let error = soon(a_client().connect(to("127.0.0.1", 1, udp))).await.unwrap_err();
+        let refused = matches!(error, ConnectError::Closed(CloseReason::Unreachable { .. }));
+        assert!(refused, "{error:?}");
+        let [near, far] = &open[0];
+        echoes(near, far).await;
+        reaches(to("127.0.0.2", 1, udp), &single).await;
+    }
+}
+
+#[tokio::test]
+async fn a_new_listener_does_not_take_the_old_ones_associations() {
+    let (shared, udp) = (SharedSockets::default(), free_port());
+    let old = listener(&shared, &["127.0.0.1"], 1, udp).unwrap();
+    let [near, far] = reaches(to("127.0.0.1", 1, udp), &old).await;
+    drop(old);
+    let new = listener(&shared, &["127.0.0.1"], 1, udp).unwrap();
+    let [beside, theirs] = reaches(to("127.0.0.1", 1, udp), &new).await;
+    echoes(&near, &far).await;
+    echoes(&beside, &theirs).await;
+}
+
+#[tokio::test]
+async fn an_unreachable_peer_is_reported_to_the_endpoint_that_sent() {
+    let (shared, udp) = (SharedSockets::default(), free_port());
+    let first = listener(&shared, &["127.0.0.1"], 1, udp).unwrap();
+    let second = listener(&shared, &["127.0.0.1"], 2, udp).unwrap();
+    let closed = free_port();
+    for endpoint in [&first, &second] {
+        let error = soon(endpoint.connect(to("127.0.0.1", 9, closed))).await.unwrap_err();
+        let refused = matches!(error, ConnectError::Closed(CloseReason::Unreachable { .. }));
+        assert!(refused, "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn encrypted_packets_do_not_show_their_port() {
+    let error = Endpoint::bind(EndpointOptions {
+        encryption: Some(Encryption::default()),
+        shared: Some(SharedSockets::default()),
+        ..options(&["127.0.0.1"], &Config::default())
+    })
+    .unwrap_err();
+    assert!(matches!(error, BindError::SharedNotEncrypted), "{error:?}");
+}
