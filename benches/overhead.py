@@ -148,8 +148,8 @@ def page(result: Overhead, seconds: float) -> list[str]:
         shown = "" if name == CRATE else f"{middle(added):.1f} ({low:.1f} - {high:.1f})"
         lines.append(f"| {name} | {middle(one['median_us'] for one in runs):.1f} "
                      f"| {middle(one['p99_us'] for one in runs):.1f} | {shown} |")
-    lines += ["", f"{MANY} associations under `polypath run`, {ROUNDS} messages of {PING} bytes to and fro on each:",
-              "",
+    lines += ["",
+              f"{MANY} associations under `polypath run`, {ROUNDS} messages of {PING} bytes to and fro on each:", "",
               "| server | | s to open all | s for the messages | CPU s | KiB for each association |",
               "|---|---|---|---|---|---|"]
     for kind, runs in result.many.items():

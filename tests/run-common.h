@@ -61,6 +61,15 @@ static inline void check(const char *statement, int holds) {
     fflush(stdout);
 }
 
+/* A socket whose calls end after 20 seconds. */
+static inline int socket_with_limit(int family, int style) {
+    int fd = socket(family, style, IPPROTO_SCTP), on = 1;
+    struct timeval limit = {.tv_sec = 20};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd, IPPROTO_SCTP, SCTP_NODELAY, &on, sizeof on);
+    return fd;
+}
+
 static inline struct sockaddr_in loopback(int port) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

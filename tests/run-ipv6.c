@@ -8,14 +8,6 @@
 
 #include "run-common.h"
 
-static int opened(int family, int style) {
-    int fd = socket(family, style, IPPROTO_SCTP), on = 1;
-    struct timeval limit = {.tv_sec = 20};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    setsockopt(fd, IPPROTO_SCTP, SCTP_NODELAY, &on, sizeof on);
-    return fd;
-}
-
 static struct sockaddr_in6 six(const char *ip, int port) {
     struct sockaddr_in6 it = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
     inet_pton(AF_INET6, ip, &it.sin6_addr);
@@ -70,7 +62,7 @@ static void aborts(int fd) {
 }
 
 static void names(void) {
-    int fd = opened(AF_INET6, SOCK_STREAM), domain = -1, only = -1, on = 1;
+    int fd = socket_with_limit(AF_INET6, SOCK_STREAM), domain = -1, only = -1, on = 1;
     struct sockaddr_in four = loopback(5001);
     struct sockaddr_in6 loop = six("::1", 5001);
     socklen_t size = sizeof domain;
@@ -82,15 +74,15 @@ static void names(void) {
     found("bind: 24 bytes of an IPv6 address", "%s", result(bind(fd, (struct sockaddr *)&loop, 24)));
     found("bind: 20 bytes of an IPv6 address", "%s", result(bind(fd, (struct sockaddr *)&loop, 20)));
     close(fd);
-    fd = opened(AF_INET6, SOCK_STREAM);
+    fd = socket_with_limit(AF_INET6, SOCK_STREAM);
     found("bind: an IPv4 address on an IPv6 socket", "%s", result(bind(fd, (struct sockaddr *)&four, sizeof four)));
     found("getsockname: of an IPv4 address on an IPv6 socket", "%s", own(fd));
     close(fd);
-    fd = opened(AF_INET6, SOCK_STREAM);
+    fd = socket_with_limit(AF_INET6, SOCK_STREAM);
     found("bind: a mapped address", "%s", result(binds(fd, "::ffff:127.0.0.1", 5001)));
     found("getsockname: of a mapped address", "%s", own(fd));
     close(fd);
-    fd = opened(AF_INET6, SOCK_STREAM);
+    fd = socket_with_limit(AF_INET6, SOCK_STREAM);
     found("bind: a multicast IPv6 address", "%s", result(binds(fd, "ff02::1", 5001)));
     found("bind: another host's IPv6 address", "%s", result(binds(fd, "2001:db8::1", 5001)));
     found("bind: an IPv6 address", "%s", result(binds(fd, "::1", 5001)));
@@ -106,7 +98,7 @@ static void names(void) {
     if (count > 0)
         sctp_freeladdrs(list);
     close(fd);
-    fd = opened(AF_INET6, SOCK_STREAM);
+    fd = socket_with_limit(AF_INET6, SOCK_STREAM);
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
     getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &size);
     found("IPV6_V6ONLY: once set", "%d", only);
@@ -117,19 +109,19 @@ static void names(void) {
 }
 
 static void associations(void) {
-    int listener = opened(AF_INET6, SOCK_STREAM);
+    int listener = socket_with_limit(AF_INET6, SOCK_STREAM);
     struct sockaddr_in four = loopback(5000);
     found("bind: the IPv6 wildcard address", "%s", result(binds(listener, "::", 5000)));
     found("getsockname: of the IPv6 wildcard address", "%s", own(listener));
     found("listen: of the IPv6 wildcard address", "%s", result(listen(listener, 5)));
 
-    int client = opened(AF_INET6, SOCK_STREAM);
+    int client = socket_with_limit(AF_INET6, SOCK_STREAM);
     found("connect: the IPv6 wildcard address", "%s", result(connects(client, "::", 5000)));
     found("connect: an IPv6 multicast address", "%s", result(connects(client, "ff02::1", 5000)));
     found("connect: 24 bytes of an IPv6 address", "%s",
           ({ struct sockaddr_in6 name = six("::1", 5000); result(connect(client, (struct sockaddr *)&name, 24)); }));
     close(client);
-    client = opened(AF_INET6, SOCK_STREAM);
+    client = socket_with_limit(AF_INET6, SOCK_STREAM);
     found("connect: an IPv6 address", "%s", result(connects(client, "::1", 5000)));
     found("getsockname: of a connected IPv6 socket", "%s", own(client));
     found("getpeername: of a connected IPv6 socket", "%s", peers(client));
@@ -148,7 +140,7 @@ static void associations(void) {
     aborts(client);
     close(peer);
 
-    client = opened(AF_INET, SOCK_STREAM);
+    client = socket_with_limit(AF_INET, SOCK_STREAM);
     found("connect: an IPv4 socket to an IPv6 one", "%s",
           result(connect(client, (struct sockaddr *)&four, sizeof four)));
     size = sizeof name;
@@ -173,13 +165,13 @@ static void associations(void) {
     aborts(client);
     close(peer);
 
-    client = opened(AF_INET6, SOCK_STREAM);
+    client = socket_with_limit(AF_INET6, SOCK_STREAM);
     found("connect: a mapped address", "%s", result(connects(client, "::ffff:127.0.0.1", 5000)));
     found("getpeername: of a mapped address", "%s", peers(client));
     peer = accept(listener, NULL, NULL);
     aborts(client);
     close(peer);
-    client = opened(AF_INET6, SOCK_STREAM);
+    client = socket_with_limit(AF_INET6, SOCK_STREAM);
     found("connect: an IPv4 address on an IPv6 socket", "%s",
           result(connect(client, (struct sockaddr *)&four, sizeof four)));
     found("getpeername: of an IPv4 address", "%s", peers(client));
@@ -189,7 +181,7 @@ static void associations(void) {
 
     int off = 0;
     setsockopt(listener, IPPROTO_SCTP, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof off);
-    client = opened(AF_INET6, SOCK_STREAM);
+    client = socket_with_limit(AF_INET6, SOCK_STREAM);
     found("SCTP_I_WANT_MAPPED_V4_ADDR: off", "%s",
           result(setsockopt(client, IPPROTO_SCTP, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof off)));
     found("connect: without mapped addresses", "%s", result(connects(client, "::ffff:127.0.0.1", 5000)));
@@ -212,7 +204,7 @@ static void associations(void) {
     found("SCTP_STATUS: without mapped addresses", "%s", shown(&status.sstat_primary.spinfo_address, size));
     aborts(client);
     close(peer);
-    client = opened(AF_INET6, SOCK_STREAM);
+    client = socket_with_limit(AF_INET6, SOCK_STREAM);
     setsockopt(client, IPPROTO_SCTP, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof off);
     found("connect: an IPv6 address without mapped addresses", "%s", result(connects(client, "::1", 5000)));
     found("getpeername: of an IPv6 address without mapped addresses", "%s", peers(client));
@@ -223,7 +215,7 @@ static void associations(void) {
 }
 
 static void one_to_many(void) {
-    int server = opened(AF_INET6, SOCK_SEQPACKET), client = opened(AF_INET6, SOCK_SEQPACKET);
+    int server = socket_with_limit(AF_INET6, SOCK_SEQPACKET), client = socket_with_limit(AF_INET6, SOCK_SEQPACKET);
     struct sockaddr_in6 to = six("::1", 5000), name = {0};
     binds(server, "::1", 5000);
     listen(server, 5);

@@ -8,14 +8,6 @@
 
 #include "run-common.h"
 
-static int opened(int family, int style) {
-    int fd = socket(family, style, IPPROTO_SCTP), on = 1;
-    struct timeval limit = {.tv_sec = 20};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    setsockopt(fd, IPPROTO_SCTP, SCTP_NODELAY, &on, sizeof on);
-    return fd;
-}
-
 static struct sockaddr_in at(const char *ip, int port) {
     struct sockaddr_in it = {.sin_family = AF_INET, .sin_port = htons(port)};
     inet_pton(AF_INET, ip, &it.sin_addr);
@@ -48,7 +40,7 @@ static const char *reached(const char *ip, int port, int listener) {
     static char text[8][80];
     static unsigned next;
     char *to = text[next++ % 8], word[32] = "";
-    int client = opened(AF_INET, SOCK_STREAM);
+    int client = socket_with_limit(AF_INET, SOCK_STREAM);
     int got = connects(client, ip, port);
     if (got != 0) {
         snprintf(to, sizeof text[0], "%s", result(got));
@@ -72,7 +64,7 @@ static void listeners(void) {
         int port, fd;
     } all[] = {{"127.0.0.1", 5001, -1}, {"127.0.0.1", 5002, -1}, {"127.0.0.2", 5001, -1}, {"0.0.0.0", 5003, -1}};
     for (unsigned i = 0; i < 4; i++) {
-        all[i].fd = opened(AF_INET, SOCK_STREAM);
+        all[i].fd = socket_with_limit(AF_INET, SOCK_STREAM);
         binds(all[i].fd, all[i].ip, all[i].port);
         char name[64];
         snprintf(name, sizeof name, "listen: beside %u others", i);
@@ -86,7 +78,7 @@ static void listeners(void) {
     found("connect: a port without a listener, beside listeners", "%s", reached("127.0.0.1", 5004, -1));
     found("connect: an address without a listener, beside listeners", "%s", reached("127.0.0.3", 5001, -1));
 
-    int server = opened(AF_INET, SOCK_SEQPACKET), client = opened(AF_INET, SOCK_SEQPACKET);
+    int server = socket_with_limit(AF_INET, SOCK_SEQPACKET), client = socket_with_limit(AF_INET, SOCK_SEQPACKET);
     binds(server, "127.0.0.1", 5006);
     found("listen: a one-to-many socket beside others", "%s", result(listen(server, 5)));
     struct sockaddr_in to = at("127.0.0.1", 5006);
@@ -104,7 +96,8 @@ static void listeners(void) {
 }
 
 static void the_same_port(void) {
-    int one = opened(AF_INET, SOCK_STREAM), other = opened(AF_INET, SOCK_STREAM), third = opened(AF_INET, SOCK_STREAM);
+    int one = socket_with_limit(AF_INET, SOCK_STREAM), other = socket_with_limit(AF_INET, SOCK_STREAM);
+    int third = socket_with_limit(AF_INET, SOCK_STREAM);
     reuses(one);
     reuses(other);
     reuses(third);
@@ -118,14 +111,14 @@ static void the_same_port(void) {
     close(other);
     close(one);
 
-    int listener = opened(AF_INET, SOCK_STREAM), client = opened(AF_INET, SOCK_STREAM);
+    int listener = socket_with_limit(AF_INET, SOCK_STREAM), client = socket_with_limit(AF_INET, SOCK_STREAM);
     reuses(listener);
     binds(listener, "127.0.0.1", 5008);
     listen(listener, 5);
     connects(client, "127.0.0.1", 5008);
     int peer = accept(listener, NULL, NULL);
     close(listener);
-    listener = opened(AF_INET, SOCK_STREAM);
+    listener = socket_with_limit(AF_INET, SOCK_STREAM);
     reuses(listener);
     found("bind: the port of an accepted socket, with SO_REUSEADDR", "%s", result(binds(listener, "127.0.0.1", 5008)));
     found("listen: on the port of an accepted socket", "%s", result(listen(listener, 5)));
@@ -157,7 +150,7 @@ static const char *loopbacks(int (*function)(int, sctp_assoc_t, struct sockaddr 
     }
     snprintf(to, sizeof text[0], "%s, 127.0.0.1 %d, ::1 %d, wildcard %d", count > 0 ? "some" : result(count), four, six, any);
     if (count > 0)
-        free(list);
+        sctp_freeladdrs(list);
     return to;
 }
 
@@ -178,7 +171,7 @@ static void wildcards(void) {
         struct sockaddr_in any = at("0.0.0.0", 5007), four = at("127.0.0.1", 5007);
         struct sockaddr_in6 any6 = {.sin6_family = AF_INET6, .sin6_port = htons(5007)}, six = any6;
         inet_pton(AF_INET6, "::1", &six.sin6_addr);
-        int listener = opened(all[i].family, SOCK_STREAM), client = opened(all[i].family, SOCK_STREAM);
+        int listener = socket_with_limit(all[i].family, SOCK_STREAM), client = socket_with_limit(all[i].family, SOCK_STREAM);
         setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &all[i].only, sizeof(int));
         setsockopt(client, IPPROTO_IPV6, IPV6_V6ONLY, &all[i].only, sizeof(int));
         int is_four = all[i].family == AF_INET;
@@ -200,7 +193,7 @@ static void wildcards(void) {
         close(peer);
         close(listener);
     }
-    int server = opened(AF_INET6, SOCK_SEQPACKET), client = opened(AF_INET6, SOCK_SEQPACKET);
+    int server = socket_with_limit(AF_INET6, SOCK_SEQPACKET), client = socket_with_limit(AF_INET6, SOCK_SEQPACKET);
     struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons(5009)}, to = any;
     inet_pton(AF_INET6, "::1", &to.sin6_addr);
     bind(server, (struct sockaddr *)&any, sizeof any);

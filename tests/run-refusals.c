@@ -331,6 +331,15 @@ static void parameters(void) {
     found("SCTP_PEER_ADDR_PARAMS: a path MTU of 511 bytes", "%s", SET(SCTP_PEER_ADDR_PARAMS, path));
     struct sctp_paddrinfo info = {0};
     found("SCTP_GET_PEER_ADDR_INFO: without an address", "%s", GET(SCTP_GET_PEER_ADDR_INFO, info));
+    struct sockaddr_in *to = (struct sockaddr_in *)&info.spinfo_address;
+    *to = loopback(6999);
+    found("SCTP_GET_PEER_ADDR_INFO: with another port", "%s", GET(SCTP_GET_PEER_ADDR_INFO, info));
+    struct sctp_setpeerprim primary = {.sspp_addr = info.spinfo_address};
+    found("SCTP_PRIMARY_ADDR: with another port", "%s", SET(SCTP_PRIMARY_ADDR, primary));
+    memcpy(&path.spp_address, to, sizeof *to);
+    path.spp_flags = SPP_HB_ENABLE;
+    path.spp_pathmtu = 0;
+    found("SCTP_PEER_ADDR_PARAMS: with another port", "%s", SET(SCTP_PEER_ADDR_PARAMS, path));
     struct sctp_assocparams limits = {.sasoc_asocmaxrxt = 4, .sasoc_cookie_life = 20000};
     found("SCTP_ASSOCINFO: set while up", "%s", SET(SCTP_ASSOCINFO, limits));
     limits = (struct sctp_assocparams){0};

@@ -10,7 +10,10 @@ pub(crate) fn path(association: &Association, bytes: &[u8]) -> Errno<Path> {
     match address::parse(bytes) {
         Ok(peer) if !peer.ip().is_unspecified() => {
             let mut paths = association.paths().into_iter();
-            paths.find(|path| path.view.remote == peer.ip()).ok_or(libc::EINVAL)
+            let port = association.peer_port();
+            paths
+                .find(|path| path.view.remote == peer.ip() && peer.port() == port)
+                .ok_or(libc::EINVAL)
         }
         _ => primary(association),
     }
