@@ -421,7 +421,7 @@ pub(crate) fn next_size(fd: c_int, sock: &Sock) -> Errno<c_int> {
     if let Some(rest) = lock(&sock.reading).as_ref() {
         return Ok((rest.bytes.len() - rest.read) as c_int);
     }
-    Ok(inbox::size_in_pair(fd).unwrap_or(0) as c_int)
+    Ok(inbox::next_in_pair(fd).map_or(0, |(_, size)| size as c_int))
 }
 
 /// Adds a duplicate to the table.

@@ -10,7 +10,7 @@ use libc::{cmsghdr, iovec, msghdr};
 use crate::bytes::Writer;
 use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
-use crate::inbox::Found;
+use crate::inbox::{Found, Next};
 use crate::link::{Link, Phase, lock};
 use crate::request::Request;
 use crate::socket::{Pending, Sock, is_nonblocking};
@@ -124,22 +124,22 @@ fn send_on(
         }
     }
     if sock.is_local() {
-        // SAFETY: the program passes parts that are readable for their lengths.
+        // SAFETY: `parts` has checked them, and the program does not write them during the call.
         let payload = || unsafe { direct::gather(parts) };
         if header.flags & abi::SCTP_ABORT != 0 {
             // At once, even if messages before it wait.
             if let Some(association) = link.association() {
-                association.abort(payload());
+                association.abort(payload()?);
             }
             return Ok(());
         }
         // What follows the end takes the same way as the end.
         link.ends.fetch_or(ends, Ordering::AcqRel);
-        let message = || engine::message(&header, payload());
-        if !link.ends.load(Ordering::Acquire)
-            && direct::send(fd, sock, link, message, flags)?.is_some()
-        {
-            return Ok(());
+        if !link.ends.load(Ordering::Acquire) {
+            let message = engine::message(&header, payload()?);
+            if direct::send(fd, sock, link, message, flags)?.is_some() {
+                return Ok(());
+            }
         }
     }
     let kind = if ends { Kind::End } else { Kind::Data };
@@ -303,11 +303,8 @@ enum Taken {
 /// message ends with them.
 fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
     let room: usize = parts.iter().map(|part| part.iov_len).sum();
-    match sock.link.inbox().take(fd, room, peek) {
-        Found::Bytes { header, bytes, end } => {
-            scatter(parts, &bytes);
-            Ok(Taken::Bytes { header, size: bytes.len(), end })
-        }
+    match sock.link.inbox().take(fd, room, peek, |bytes| scatter(parts, bytes))? {
+        Found::Bytes { header, size, end } => Ok(Taken::Bytes { header, size, end }),
         Found::Nothing => Ok(Taken::Nothing),
         Found::Over => Ok(Taken::Over),
         Found::Shared => take_from_pair(fd, sock, parts, room, peek),
@@ -327,7 +324,7 @@ fn take_from_pair(
     if let Some(rest) = pending.as_mut() {
         let left = &rest.bytes[rest.read..];
         let size = left.len().min(room);
-        scatter(parts, &left[..size]);
+        scatter(parts, &left[..size])?;
         let (header, end) = (rest.header, rest.header.end && size == left.len());
         if !peek {
             rest.read += size;
@@ -344,7 +341,7 @@ fn take_from_pair(
     // A packet that the program reads at once is taken at once, for another process may read, too.
     // Only a packet of which it reads a part is looked at first, and removed with the last part,
     // unless it arrives at this very moment.
-    let size = inbox::size_in_pair(fd);
+    let size = inbox::next_in_pair(fd).map(|(_, size)| size);
     let taken = !peek && size.is_none_or(|size| size <= room);
     let mut header = [0; HEADER];
     let mut spill: Vec<u8> = Vec::new();
@@ -411,14 +408,15 @@ fn drop_packet(fd: c_int, sock: &Sock, header: &Header) {
     unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_DONTWAIT) };
 }
 
-/// Copies bytes into the program's parts, which have room for them.
-fn scatter(parts: &[iovec], mut bytes: &[u8]) {
+/// Copies bytes into the program's parts, which [`parts`] has checked and which have room for them.
+fn scatter(parts: &[iovec], mut bytes: &[u8]) -> Errno<()> {
     for part in parts {
-        let size = part.iov_len.min(bytes.len());
-        // SAFETY: the program passes parts that are writable for their lengths.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), part.iov_base.cast(), size) };
-        bytes = &bytes[size..];
+        let (first, rest) = bytes.split_at(part.iov_len.min(bytes.len()));
+        // SAFETY: the part is checked, and the program does not use it during the call.
+        unsafe { memory::copy_out(first, part.iov_base.cast()) }?;
+        bytes = rest;
     }
+    Ok(())
 }
 
 /// Fills in the address, the control messages and the flags of a received message.
@@ -471,21 +469,16 @@ fn rcvinfo_of(header: &Header, sock: &Sock) -> Vec<u8> {
     writer.u32(0).u32(0).u32(context_of(header, sock)).i32(header.association).done()
 }
 
-/// `sctp_nxtinfo` of the packet at the head of the pair, if it is not one that the program is
-/// reading.
+/// `sctp_nxtinfo` of the next message, unless the program is in the middle of one.
 fn nxtinfo(fd: c_int, sock: &Sock) -> Option<Vec<u8>> {
     /// SCTP_NOTIFICATION.
     const NOTIFICATION: u16 = abi::MSG_NOTIFICATION as u16;
-    let reading = lock(&sock.reading);
-    if reading.is_some() {
-        return None;
-    }
-    let mut bytes = [0; HEADER];
-    let flags = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
-    // SAFETY: the buffer has room for a header. With MSG_TRUNC, the result is the packet's size.
-    let size = unsafe { real::recv(fd, bytes.as_mut_ptr().cast(), HEADER, flags) };
-    let size = usize::try_from(size).ok()?.checked_sub(HEADER)?;
-    let header = Header::read(&bytes)?;
+    let (header, size) = match sock.link.inbox().next() {
+        Next::Packet(header, size) => (header, size),
+        Next::Nothing => return None,
+        Next::Shared if lock(&sock.reading).is_some() => return None,
+        Next::Shared => inbox::next_in_pair(fd)?,
+    };
     let notifies = header.kind == Kind::Notification;
     let flags = header.flags | if notifies { NOTIFICATION } else { 0 };
     let mut writer = Writer::default();

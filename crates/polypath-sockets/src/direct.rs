@@ -18,24 +18,24 @@ use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::link::Link;
 use crate::socket::{self, Sock, is_nonblocking};
-use crate::{open, real};
+use crate::{memory, open, real};
 
 /// Passes a message to the core. `None` if the core does not take it: the end of the association is
-/// about to be reported by the socket pair. `message` copies the program's bytes.
+/// about to be reported by the socket pair.
 pub(crate) fn send(
     fd: c_int,
     sock: &Arc<Sock>,
     link: &Link,
-    message: impl Fn() -> Message,
+    message: Message,
     flags: c_int,
 ) -> Errno<Option<()>> {
     let Some(association) = link.association() else { return Ok(None) };
-    let result = match association.try_send(message()) {
+    let result = match association.try_send(message.clone()) {
         Err(SendError::WouldBlock) if is_nonblocking(fd, flags) => {
             hold(fd, sock, link, &association, &message)?
         }
         Err(SendError::WouldBlock) => {
-            let result = wait(pin!(association.send(message())), open::send_timeout(fd))?;
+            let result = wait(pin!(association.send(message)), open::send_timeout(fd))?;
             // Another thread may have closed the descriptor meanwhile, and its number is another's.
             if result.is_err() && !socket::find(fd).is_some_and(|now| Arc::ptr_eq(&now, sock)) {
                 return Err(libc::EBADF);
@@ -56,7 +56,7 @@ fn hold(
     sock: &Sock,
     link: &Link,
     association: &Association,
-    message: impl Fn() -> Message,
+    message: &Message,
 ) -> Errno<Result<(), SendError>> {
     loop {
         link.blocked.store(true, Ordering::Release);
@@ -66,7 +66,7 @@ fn hold(
         if !sock.link.filled.swap(true, Ordering::AcqRel) {
             fill(fd);
         }
-        match association.try_send(message()) {
+        match association.try_send(message.clone()) {
             // The engine will take the fillers, since the core has refused a message while they
             // were there. Otherwise it may have taken them before.
             Err(SendError::WouldBlock) if sock.link.filled.load(Ordering::Acquire) => {
@@ -82,17 +82,14 @@ fn hold(
 ///
 /// # Safety
 ///
-/// The parts are readable for their lengths.
-pub(crate) unsafe fn gather(parts: &[iovec]) -> Bytes {
-    let slice = |part: &iovec| match part.iov_len {
-        0 => &[][..],
+/// The parts pass [`memory::check`], and are not written meanwhile.
+pub(crate) unsafe fn gather(parts: &[iovec]) -> Errno<Bytes> {
+    let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.iov_len).sum());
+    for part in parts {
         // SAFETY: by the contract of this function.
-        length => unsafe { std::slice::from_raw_parts(part.iov_base.cast::<u8>(), length) },
-    };
-    match parts {
-        [part] => Bytes::copy_from_slice(slice(part)),
-        parts => parts.iter().map(slice).collect::<Vec<_>>().concat().into(),
+        unsafe { memory::copy_in(part.iov_base.cast(), part.iov_len, &mut bytes) }?;
     }
+    Ok(bytes.into())
 }
 
 /// Makes the descriptor unwritable until the engine takes the fillers. An AF_UNIX socket is

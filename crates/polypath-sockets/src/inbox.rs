@@ -16,7 +16,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use crate::end::Descriptor;
-use crate::errno;
+use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header, Kind};
 use crate::real;
 
@@ -76,15 +76,24 @@ pub(crate) enum Pushed {
 
 /// Result of [`Inbox::take`].
 pub(crate) enum Found {
-    /// Bytes of a packet, and whether the message ends with them.
+    /// Bytes of a packet: their number, and whether the message ends with them.
     Bytes {
         header: Header,
-        bytes: Bytes,
+        size: usize,
         end: bool,
     },
     Nothing,
     /// The program's end of the pair has seen the end of the association.
     Over,
+    /// Packets are in the pair.
+    Shared,
+}
+
+/// Result of [`Inbox::next`].
+pub(crate) enum Next {
+    /// Header and size of a packet of which nothing is read yet.
+    Packet(Header, usize),
+    Nothing,
     /// Packets are in the pair.
     Shared,
 }
@@ -177,17 +186,23 @@ impl Inbox {
     }
 
     /// Takes at most `room` bytes of the next packet without waiting, or with `peek` looks at them.
-    /// `fd` is the program's end of the pair.
-    pub(crate) fn take(&self, fd: c_int, room: usize, peek: bool) -> Found {
+    /// They stay if `copy` fails. `fd` is the program's end of the pair.
+    pub(crate) fn take(
+        &self,
+        fd: c_int,
+        room: usize,
+        peek: bool,
+        copy: impl FnOnce(&[u8]) -> Errno<()>,
+    ) -> Errno<Found> {
         let mut fetched = self.fetched();
         if fetched.is_empty() {
             let mut state = self.lock();
             if state.shared {
-                return Found::Shared;
+                return Ok(Found::Shared);
             }
             // What the engine is still adding to is not there yet.
             if !state.signalled || state.packets.is_empty() {
-                return state.idle(fd);
+                return Ok(state.idle(fd));
             }
             std::mem::swap(&mut *fetched, &mut state.packets);
             state.weight = 0;
@@ -195,10 +210,10 @@ impl Inbox {
                 self.room.notify_waiters();
             }
         }
-        let Some(first) = fetched.front_mut() else { return Found::Nothing };
+        let Some(first) = fetched.front_mut() else { return Ok(Found::Nothing) };
         let (header, left) = (first.header, first.payload.len() - first.read);
         let size = left.min(room);
-        let bytes = first.payload.slice(first.read..first.read + size);
+        copy(&first.payload[first.read..first.read + size])?;
         let end = header.end && size == left;
         if !peek {
             first.read += size;
@@ -210,7 +225,7 @@ impl Inbox {
         if fetched.is_empty() {
             self.lock().unsignal(fd);
         }
-        Found::Bytes { header, bytes, end }
+        Ok(Found::Bytes { header, size, end })
     }
 
     /// Size of what is left of the next packet, unless packets are in the pair.
@@ -219,6 +234,16 @@ impl Inbox {
         let first = fetched.front().or_else(|| state.packets.front());
         let size = first.map_or(0, |first| first.payload.len() - first.read);
         (!state.shared || !fetched.is_empty()).then_some(size)
+    }
+
+    /// The next packet, unless the program has read a part of it.
+    pub(crate) fn next(&self) -> Next {
+        let (fetched, state) = (self.fetched(), self.lock());
+        match fetched.front().or_else(|| state.packets.front()) {
+            Some(first) if first.read == 0 => Next::Packet(first.header, first.payload.len()),
+            None if state.shared => Next::Shared,
+            _ => Next::Nothing,
+        }
     }
 
     /// Whether the program has read a part of a packet.
@@ -346,18 +371,18 @@ impl State {
     }
 }
 
-/// Bytes of the message at the head of the pair, if there is one. Removes [`Kind::Ready`] before
-/// it: that was sent before the process has forked, and what was ready follows.
-pub(crate) fn size_in_pair(fd: c_int) -> Option<usize> {
+/// Header and size of the packet at the head of the pair, if there is one. Removes [`Kind::Ready`]
+/// before it: that was sent before the process has forked, and what was ready follows.
+pub(crate) fn next_in_pair(fd: c_int) -> Option<(Header, usize)> {
     loop {
         let mut header = [0; HEADER];
         let flags = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
         // SAFETY: the buffer is valid for its length.
         let size = unsafe { real::recv(fd, header.as_mut_ptr().cast(), HEADER, flags) };
         let size = usize::try_from(size).ok()?.checked_sub(HEADER)?;
-        match Header::read(&header)?.kind {
-            Kind::Ready => drop_head(fd),
-            _ => return Some(size),
+        match Header::read(&header)? {
+            Header { kind: Kind::Ready, .. } => drop_head(fd),
+            header => return Some((header, size)),
         }
     }
 }
@@ -407,32 +432,44 @@ mod tests {
 
     /// The bytes that `take` finds, and whether the message ends.
     fn taken(inbox: &Inbox, fd: &OwnedFd, room: usize, peek: bool) -> Option<(String, bool)> {
-        match inbox.take(fd.as_raw_fd(), room, peek) {
-            Found::Bytes { bytes, end, .. } => {
-                Some((String::from_utf8(bytes.into()).unwrap(), end))
-            }
+        let mut text = String::new();
+        let copy = |bytes: &[u8]| {
+            text.push_str(std::str::from_utf8(bytes).unwrap());
+            Ok(())
+        };
+        match inbox.take(fd.as_raw_fd(), room, peek, copy).unwrap() {
+            Found::Bytes { end, .. } => Some((text, end)),
             _ => None,
         }
+    }
+
+    /// Looks for something without taking it.
+    fn looked(inbox: &Inbox, fd: &OwnedFd) -> Found {
+        inbox.take(fd.as_raw_fd(), 9, true, |_| Ok(())).unwrap()
     }
 
     #[test]
     fn the_descriptor_is_readable_while_something_waits() {
         let (_runtime, fd, end) = ends();
         let inbox = Inbox::default();
-        assert!(matches!(inbox.take(fd.as_raw_fd(), 9, false), Found::Nothing));
+        assert!(matches!(looked(&inbox, &fd), Found::Nothing));
         push(&inbox, &end, 1, "first");
         push(&inbox, &end, 1, "second");
         assert_eq!(taken(&inbox, &fd, 9, true), Some(("first".to_owned(), true)));
         assert_eq!(taken(&inbox, &fd, 2, false), Some(("fi".to_owned(), false)));
         assert_eq!(inbox.next_size(), Some(3));
+        assert!(matches!(inbox.next(), Next::Nothing));
+        let failed = inbox.take(fd.as_raw_fd(), 9, false, |_| Err(libc::EFAULT));
+        assert!(matches!(failed, Err(libc::EFAULT)));
         assert_eq!(taken(&inbox, &fd, 9, false), Some(("rst".to_owned(), true)));
         assert!(is_readable(&fd) && inbox.has_unread());
+        assert!(matches!(inbox.next(), Next::Packet(_, 6)));
         assert_eq!(taken(&inbox, &fd, 9, false), Some(("second".to_owned(), true)));
         assert!(!is_readable(&fd) && !inbox.has_unread());
         push(&inbox, &end, 1, "last");
         end.get_ref().shutdown();
         assert_eq!(taken(&inbox, &fd, 9, false), Some(("last".to_owned(), true)));
-        assert!(matches!(inbox.take(fd.as_raw_fd(), 9, false), Found::Over));
+        assert!(matches!(looked(&inbox, &fd), Found::Over));
     }
 
     #[test]
@@ -448,17 +485,17 @@ mod tests {
         assert_eq!(count, MOST / (9000 + 1024));
         assert!(is_readable(&fd));
         // A thread that reads makes room.
-        assert!(matches!(inbox.take(fd.as_raw_fd(), 9, true), Found::Bytes { .. }));
+        assert!(matches!(looked(&inbox, &fd), Found::Bytes { .. }));
         while matches!(push(), Pushed::Done) {
             count += 1;
         }
         assert_eq!(count, 2 * (MOST / (9000 + 1024)));
         // The pair has no room for all of it.
         assert!(!inbox.share(Some(end.get_ref())));
-        assert!(matches!(inbox.take(fd.as_raw_fd(), 9, false), Found::Shared));
+        assert!(matches!(looked(&inbox, &fd), Found::Shared));
         let mut seen = 0;
         while is_readable(&fd) {
-            assert_eq!(size_in_pair(fd.as_raw_fd()), Some(9000));
+            assert!(matches!(next_in_pair(fd.as_raw_fd()), Some((_, 9000))));
             drop_head(fd.as_raw_fd());
             seen += 1;
             let _ = inbox.flush(end.get_ref());
