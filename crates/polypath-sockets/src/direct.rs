@@ -30,7 +30,7 @@ pub(crate) fn send(
     flags: c_int,
 ) -> Errno<Option<()>> {
     let Some(association) = link.association() else { return Ok(None) };
-    let result = match association.try_send(message.clone()) {
+    let result = match association.try_send_here(message.clone()) {
         Err(SendError::WouldBlock) if is_nonblocking(fd, flags) => {
             hold(fd, sock, link, &association, &message)?
         }
@@ -66,7 +66,7 @@ fn hold(
         if !sock.link.filled.swap(true, Ordering::AcqRel) {
             fill(fd);
         }
-        match association.try_send(message.clone()) {
+        match association.try_send_here(message.clone()) {
             // The engine will take the fillers, since the core has refused a message while they
             // were there. Otherwise it may have taken them before.
             Err(SendError::WouldBlock) if sock.link.filled.load(Ordering::Acquire) => {

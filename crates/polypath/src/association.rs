@@ -27,6 +27,10 @@ const WINDOW_UPDATE_SHARE: usize = 8;
 /// Bytes of unsent data after which another message gives the driver nothing to do: two transmits.
 const BUSY: usize = 2 * MAX_TRANSMIT;
 
+/// Bytes in the send buffer up to which [`Association::try_send_here`] sends at once: with more,
+/// messages are sent in fewer system calls if the driver sends them.
+const LITTLE: usize = MAX_TRANSMIT;
+
 /// Reason why the lookup of an association cannot fail.
 const KEPT: &str = "an association is only forgotten after its last handle has gone";
 
@@ -107,13 +111,31 @@ impl Association {
 
     /// Sends a message if the send buffer has room, or else returns [`SendError::WouldBlock`].
     pub fn try_send(&self, message: Message) -> Result<(), SendError> {
+        self.send_with(message, false)
+    }
+
+    /// As [`try_send`](Self::try_send), for a thread that is not one of the runtime's: if the
+    /// endpoint's task sleeps and little is on its way, the packets are sent before the function
+    /// returns, which saves waking another thread. Otherwise the task sends them, many at a time.
+    pub fn try_send_here(&self, message: Message) -> Result<(), SendError> {
+        self.send_with(message, true)
+    }
+
+    fn send_with(&self, message: Message, here: bool) -> Result<(), SendError> {
         let shared = &self.0.shared;
         let now = shared.now();
         let plain = message.reliability == Reliability::Reliable && message.delivery.is_none();
-        shared.with(|state| match self.protocol(state).send(now, message) {
+        let mut waker = None;
+        let result = shared.with(|state| match self.protocol(state).send(now, message) {
             Ok(()) => {
                 // With that much before it, the driver is busy, or waits for acknowledgements.
-                if !plain || self.protocol(state).unsent() < BUSY || self.entry(state).overtaking {
+                if plain && self.protocol(state).unsent() >= BUSY && !self.entry(state).overtaking {
+                    return Ok(());
+                }
+                if here && self.protocol(state).buffered() <= LITTLE {
+                    waker = state.sleeping().cloned();
+                }
+                if waker.is_none() {
                     state.poke();
                 }
                 Ok(())
@@ -131,7 +153,11 @@ impl Association {
                 Some(reason) => SendError::Closed(reason.clone()),
                 None => SendError::ShuttingDown,
             }),
-        })
+        });
+        if let Some(waker) = waker {
+            shared.assist(&waker);
+        }
+        result
     }
 
     /// After [`SendError::WouldBlock`]: waits until the send buffer accepts messages again, or

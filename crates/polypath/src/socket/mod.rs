@@ -328,6 +328,11 @@ impl Socket {
         self.backlog.is_empty()
     }
 
+    /// Whether everything has been sent, and nothing was refused since the errors were last polled.
+    pub(crate) fn is_done(&self) -> bool {
+        self.backlog.is_empty() && self.refused.is_none()
+    }
+
     /// Passes errors reported about sent datagrams to `tell`; true if there was one, as more may
     /// follow.
     pub(crate) fn poll_errors(
