@@ -18,7 +18,7 @@ use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::link::Link;
 use crate::socket::{self, Sock, is_nonblocking};
-use crate::{memory, open, real};
+use crate::{memory, open, private, real};
 
 /// Passes a message to the core. `None` if the core does not take it: the end of the association is
 /// about to be reported by the socket pair.
@@ -30,7 +30,7 @@ pub(crate) fn send(
     flags: c_int,
 ) -> Errno<Option<()>> {
     let Some(association) = link.association() else { return Ok(None) };
-    let result = match association.try_send_here(message.clone()) {
+    let result = match send_here(&association, &message) {
         Err(SendError::WouldBlock) if is_nonblocking(fd, flags) => {
             hold(fd, sock, link, &association, &message)?
         }
@@ -50,6 +50,11 @@ pub(crate) fn send(
     }))
 }
 
+/// A UDP socket that is full gets another descriptor meanwhile, which is the engine's.
+fn send_here(association: &Association, message: &Message) -> Result<(), SendError> {
+    private::inside(|| association.try_send_here(message.clone()))
+}
+
 /// Makes the descriptor unwritable until the send buffer has room: EAGAIN, unless it has room now.
 fn hold(
     fd: c_int,
@@ -66,7 +71,7 @@ fn hold(
         if !sock.link.filled.swap(true, Ordering::AcqRel) {
             fill(fd);
         }
-        match association.try_send_here(message.clone()) {
+        match send_here(association, message) {
             // The engine will take the fillers, since the core has refused a message while they
             // were there. Otherwise it may have taken them before.
             Err(SendError::WouldBlock) if sock.link.filled.load(Ordering::Acquire) => {

@@ -19,7 +19,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, Handle};
 
 use crate::abi;
-use crate::end::{Descriptor, End, fillers_only, pair, register};
+use crate::end::{Descriptor, End, fillers_only, pair, register, sent};
 use crate::errno::Errno;
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::inbox::Inbox;
@@ -367,7 +367,7 @@ async fn hand_over(
     }
     let header = Header { association: link.id, ..Header::new(Kind::Accept) };
     let payload = peer.map(|peer| crate::address::format(peer, libc::AF_INET6));
-    fd.async_io(Interest::WRITABLE, |fd| {
+    sent(fd.get_ref(), |fd| {
         fd.send(&header, payload.as_deref().unwrap_or_default(), Some(&program))
     })
     .await?;
@@ -440,12 +440,12 @@ pub(crate) async fn outgoing(
         match header.kind {
             Kind::Data => {
                 let message = message(&header, Bytes::copy_from_slice(payload));
-                let sent = tokio::select! {
-                    sent = association.send(message) => sent,
+                let passed = tokio::select! {
+                    passed = association.send(message) => passed,
                     () = aborted(&link, &fd) => break,
                 };
                 link.sent.notify_one();
-                if sent.is_err() {
+                if passed.is_err() {
                     // The other direction reports the end of the association.
                     fd.get_ref().refuse();
                     return;

@@ -27,6 +27,9 @@ pub(crate) struct Inbox {
     /// before `state`.
     fetched: Mutex<VecDeque<Waiting>>,
     state: Mutex<State>,
+    /// Held while the engine sends [`Kind::Ready`], without `state`: the program's thread that it
+    /// wakes needs that. Locked after `state`.
+    signalling: Mutex<()>,
     /// Packets with data that the program has not read.
     unread: AtomicI64,
     /// Notified when there is room again.
@@ -170,7 +173,6 @@ impl Inbox {
             let packet = Waiting { header: *header, payload: payload.clone(), read: 0 };
             if state.weight > 0 && state.weight + packet.weight() > MOST {
                 state.full = true;
-                state.signal(end)?;
                 return Ok(Pushed::Full);
             }
             state.add(packet);
@@ -181,8 +183,30 @@ impl Inbox {
 
     /// Makes the program's descriptor readable if something waits.
     pub(crate) fn signal(&self, end: &Descriptor) {
-        // An error means that the program has closed the socket.
-        let _ = self.lock().signal(end);
+        let mut state = self.lock();
+        if state.has_news() {
+            state.signalled = true;
+            let _signalling = self.sending();
+            drop(state);
+            // An error means that the program has closed the socket.
+            let _ = end.send(&Header::new(Kind::Ready), &[], None);
+        }
+    }
+
+    /// Waits until what [`signal`](Self::signal) sends is in the pair.
+    fn sending(&self) -> MutexGuard<'_, ()> {
+        self.signalling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the descriptor unreadable unless more waits.
+    fn unsignal(&self, state: &mut State, fd: c_int) {
+        if state.signalled && state.packets.is_empty() && !state.shared {
+            if !drop_head(fd) {
+                drop(self.sending());
+                drop_head(fd);
+            }
+            state.signalled = false;
+        }
     }
 
     /// Takes at most `room` bytes of the next packet without waiting, or with `peek` looks at them.
@@ -223,7 +247,7 @@ impl Inbox {
             }
         }
         if fetched.is_empty() {
-            self.lock().unsignal(fd);
+            self.unsignal(&mut self.lock(), fd);
         }
         Ok(Found::Bytes { header, size, end })
     }
@@ -258,6 +282,7 @@ impl Inbox {
         let mut fetched = self.fetched();
         let mut state = self.lock();
         state.put_back(&mut fetched);
+        drop(self.sending());
         state.shared = true;
         match end.map_or(Ok(()), |end| state.flush(end)) {
             Ok(()) => true,
@@ -296,7 +321,7 @@ impl Inbox {
         let given: VecDeque<Waiting> = given;
         state.packets = kept;
         state.weight = state.packets.iter().map(Waiting::weight).sum();
-        state.unsignal(fd);
+        self.unsignal(&mut state, fd);
         let mut other = to.0.lock();
         for packet in given {
             let header = packet.header;
@@ -304,7 +329,8 @@ impl Inbox {
             other.add(packet);
             to.0.count_unread(&header);
         }
-        let _ = other.signal(to.1);
+        drop(other);
+        to.0.signal(to.1);
         let result = moved();
         self.room.notify_waiters();
         Some(result)
@@ -317,20 +343,9 @@ impl State {
         self.packets.push_back(packet);
     }
 
-    fn signal(&mut self, end: &Descriptor) -> io::Result<()> {
-        if !self.packets.is_empty() && !self.signalled && !self.shared {
-            end.send(&Header::new(Kind::Ready), &[], None)?;
-            self.signalled = true;
-        }
-        Ok(())
-    }
-
-    /// Makes the descriptor unreadable unless more waits.
-    fn unsignal(&mut self, fd: c_int) {
-        if self.signalled && self.packets.is_empty() && !self.shared {
-            drop_head(fd);
-            self.signalled = false;
-        }
+    /// Whether something waits that the program does not know of.
+    fn has_news(&self) -> bool {
+        !self.packets.is_empty() && !self.signalled && !self.shared
     }
 
     /// Puts back what a thread has fetched.
@@ -349,7 +364,7 @@ impl State {
             // SAFETY: the buffer has room for one byte.
             match unsafe { real::recv(fd, (&raw mut byte).cast(), 1, flags) } {
                 // Something else has come that way: the program's own doing.
-                1.. => drop_head(fd),
+                1.. => _ = drop_head(fd),
                 0 => return Found::Over,
                 // Also if the descriptor was closed meanwhile: waiting reports that.
                 _ if errno::get() != libc::ECONNRESET => return Found::Nothing,
@@ -381,17 +396,17 @@ pub(crate) fn next_in_pair(fd: c_int) -> Option<(Header, usize)> {
         let size = unsafe { real::recv(fd, header.as_mut_ptr().cast(), HEADER, flags) };
         let size = usize::try_from(size).ok()?.checked_sub(HEADER)?;
         match Header::read(&header)? {
-            Header { kind: Kind::Ready, .. } => drop_head(fd),
+            Header { kind: Kind::Ready, .. } => _ = drop_head(fd),
             header => return Some((header, size)),
         }
     }
 }
 
-/// Removes the packet at the head of the pair.
-fn drop_head(fd: c_int) {
+/// Removes the packet at the head of the pair; false if there is none.
+fn drop_head(fd: c_int) -> bool {
     let mut byte = 0u8;
     // SAFETY: the buffer has room for one byte; the kernel drops the rest of the packet.
-    unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_DONTWAIT) };
+    unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_DONTWAIT) > 0 }
 }
 
 #[cfg(test)]
@@ -483,6 +498,7 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, MOST / (9000 + 1024));
+        inbox.signal(end.get_ref());
         assert!(is_readable(&fd));
         // A thread that reads makes room.
         assert!(matches!(looked(&inbox, &fd), Found::Bytes { .. }));

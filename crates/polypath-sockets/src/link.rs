@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
@@ -11,7 +10,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use polypath::{AcceptedRequests, Association};
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinHandle;
@@ -19,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::abi;
 use crate::defaults::Defaults;
-use crate::end::Descriptor;
+use crate::end::{Descriptor, sent};
 use crate::frame::Header;
 use crate::inbox::{Inbox, Pushed};
 
@@ -337,7 +335,7 @@ impl Link {
     pub(crate) async fn flush(&self) {
         if let Some(route) = self.route() {
             let flush = |end: &Descriptor| route.inbox.flush(end);
-            let _ = route.fd.async_io(Interest::WRITABLE, flush).await;
+            let _ = sent(route.fd.get_ref(), flush).await;
         }
     }
 
@@ -359,22 +357,23 @@ impl Link {
             let stays = || self.route().is_some_and(|now| same(&now, &route));
             let attempt = |fd: &Descriptor| route.inbox.push(fd, &header, payload, stays);
             tokio::pin!(rerouted);
-            let pushed = match attempt(route.fd.get_ref()) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => tokio::select! {
-                    pushed = route.fd.async_io(Interest::WRITABLE, attempt) => pushed,
-                    () = &mut rerouted => continue,
-                },
-                pushed => pushed,
+            let pushed = tokio::select! {
+                biased;
+                pushed = sent(route.fd.get_ref(), attempt) => pushed,
+                () = &mut rerouted => continue,
             };
             match pushed {
                 Ok(Pushed::Done) => return true,
                 Ok(Pushed::Moved) => {}
                 Ok(Pushed::Full) if route.fd.get_ref().hung_up() => return false,
-                Ok(Pushed::Full) => tokio::select! {
-                    () = room => {}
-                    () = rerouted => {}
-                    () = tokio::time::sleep(LOOK) => {}
-                },
+                Ok(Pushed::Full) => {
+                    route.inbox.signal(route.fd.get_ref());
+                    tokio::select! {
+                        () = room => {}
+                        () = rerouted => {}
+                        () = tokio::time::sleep(LOOK) => {}
+                    }
+                }
                 Err(_) => return false,
             }
         }

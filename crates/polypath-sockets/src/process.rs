@@ -5,9 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::io::Interest;
-
-use crate::end::Descriptor;
+use crate::end::{Descriptor, sent};
 use crate::link::{Link, Phase, Route, lock};
 use crate::{calls, engine, private, report, socket};
 
@@ -54,7 +52,7 @@ fn share(table: &socket::Frozen, engine: &engine::Frozen) {
         {
             engine::spawn(engine, async move {
                 let flush = |end: &Descriptor| route.inbox.flush(end);
-                let _ = route.fd.async_io(Interest::WRITABLE, flush).await;
+                let _ = sent(route.fd.get_ref(), flush).await;
             });
         }
     };
