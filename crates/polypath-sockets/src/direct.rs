@@ -35,7 +35,16 @@ pub(crate) fn send(
             hold(fd, sock, link, &association, &message)?
         }
         Err(SendError::WouldBlock) => {
-            let result = wait(pin!(association.send(message)), open::send_timeout(fd))?;
+            let later = async {
+                loop {
+                    association.writable().await;
+                    match send_here(&association, &message) {
+                        Err(SendError::WouldBlock) => {}
+                        result => return result,
+                    }
+                }
+            };
+            let result = wait(pin!(later), open::send_timeout(fd))?;
             // Another thread may have closed the descriptor meanwhile, and its number is another's.
             if result.is_err() && !socket::find(fd).is_some_and(|now| Arc::ptr_eq(&now, sock)) {
                 return Err(libc::EBADF);

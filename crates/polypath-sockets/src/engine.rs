@@ -214,10 +214,10 @@ impl Engine {
                 Err(error) => {
                     link.fail(error);
                     *lock(&link.peer) = None;
-                    link.set_phase(if close_on_failure { Phase::Closed } else { Phase::Idle });
                     let end = Descriptor::new(end);
-                    // Writable before its end is seen.
+                    // Writable before its end is seen, and before connect returns.
                     end.drain();
+                    link.set_phase(if close_on_failure { Phase::Closed } else { Phase::Idle });
                     if close_on_failure {
                         end.shutdown();
                     }

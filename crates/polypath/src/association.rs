@@ -117,6 +117,9 @@ impl Association {
     /// As [`try_send`](Self::try_send), for a thread that is not one of the runtime's: if the
     /// endpoint's task sleeps and little is on its way, the packets are sent before the function
     /// returns, which saves waking another thread. Otherwise the task sends them, many at a time.
+    ///
+    /// After [`SendError::WouldBlock`], it returns this until [`writable`](Self::writable) is ready:
+    /// a little room does not suffice. A message with a priority may take the room of others.
     pub fn try_send_here(&self, message: Message) -> Result<(), SendError> {
         self.send_with(message, true)
     }
@@ -125,34 +128,43 @@ impl Association {
         let shared = &self.0.shared;
         let now = shared.now();
         let plain = message.reliability == Reliability::Reliable && message.delivery.is_none();
+        let patient = here && !matches!(message.reliability, Reliability::Priority(_));
         let mut waker = None;
-        let result = shared.with(|state| match self.protocol(state).send(now, message) {
-            Ok(()) => {
-                // With that much before it, the driver is busy, or waits for acknowledgements.
-                if plain && self.protocol(state).unsent() >= BUSY && !self.entry(state).overtaking {
-                    return Ok(());
-                }
-                if here && self.protocol(state).buffered() <= LITTLE {
-                    waker = state.sleeping().cloned();
-                }
-                if waker.is_none() {
-                    state.poke();
-                }
-                Ok(())
+        let result = shared.with(|state| {
+            if patient && self.waits_for_room(state) {
+                return Err(SendError::WouldBlock);
             }
-            Err(Refused::WouldBlock) if state.driver_gone => {
-                Err(SendError::Closed(CloseReason::LocalAbort))
+            match self.protocol(state).send(now, message) {
+                Ok(()) => {
+                    // With that much before it, the driver is busy, or waits for acknowledgements.
+                    if plain
+                        && self.protocol(state).unsent() >= BUSY
+                        && !self.entry(state).overtaking
+                    {
+                        return Ok(());
+                    }
+                    if here && self.protocol(state).buffered() <= LITTLE {
+                        waker = state.sleeping().cloned();
+                    }
+                    if waker.is_none() {
+                        state.poke();
+                    }
+                    Ok(())
+                }
+                Err(Refused::WouldBlock) if state.driver_gone => {
+                    Err(SendError::Closed(CloseReason::LocalAbort))
+                }
+                Err(Refused::WouldBlock) => Err(SendError::WouldBlock),
+                Err(Refused::Empty) => Err(SendError::Empty),
+                Err(Refused::TooLarge { size, max }) => Err(SendError::TooLarge { size, max }),
+                Err(Refused::NoSuchStream { stream, streams }) => {
+                    Err(SendError::NoSuchStream { stream, streams })
+                }
+                Err(_) => Err(match &self.entry(state).closed {
+                    Some(reason) => SendError::Closed(reason.clone()),
+                    None => SendError::ShuttingDown,
+                }),
             }
-            Err(Refused::WouldBlock) => Err(SendError::WouldBlock),
-            Err(Refused::Empty) => Err(SendError::Empty),
-            Err(Refused::TooLarge { size, max }) => Err(SendError::TooLarge { size, max }),
-            Err(Refused::NoSuchStream { stream, streams }) => {
-                Err(SendError::NoSuchStream { stream, streams })
-            }
-            Err(_) => Err(match &self.entry(state).closed {
-                Some(reason) => SendError::Closed(reason.clone()),
-                None => SendError::ShuttingDown,
-            }),
         });
         if let Some(waker) = waker {
             shared.assist(&waker);
@@ -165,14 +177,15 @@ impl Association {
     pub async fn writable(&self) {
         loop {
             let writable = self.wakes().writable.notified();
-            let waits = |state: &mut State| {
-                self.entry(state).closed.is_none() && self.protocol(state).waits_for_room()
-            };
-            if !waits(&mut self.0.shared.lock()) {
+            if !self.waits_for_room(&mut self.0.shared.lock()) {
                 return;
             }
             writable.await;
         }
+    }
+
+    fn waits_for_room(&self, state: &mut State) -> bool {
+        self.entry(state).closed.is_none() && self.protocol(state).waits_for_room()
     }
 
     /// Bytes in the send buffer: not yet sent, or sent and not yet acknowledged.
