@@ -64,8 +64,8 @@ fn moved(size: usize, copy: impl FnOnce() -> isize) -> Errno<bool> {
     }
 }
 
-/// Whether the kernel says that all pages of a range are there, with the access that `advice` names
-/// (MADV_POPULATE_READ or MADV_POPULATE_WRITE, of Linux 5.14).
+/// Whether the kernel reports that all pages of a range are there, with the access that `advice`
+/// names (MADV_POPULATE_READ or MADV_POPULATE_WRITE, of Linux 5.14).
 fn is_there(at: *const u8, size: usize, advice: c_int) -> bool {
     let first = at.addr() / PAGE * PAGE;
     let before = errno::get();
@@ -95,7 +95,7 @@ pub(crate) unsafe fn copy_in(from: *const u8, size: usize, to: &mut Vec<u8>) -> 
                 libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0)
             })?
         };
-    // SAFETY: there is room; the program's bytes are there, or the kernel does not tell.
+    // SAFETY: there is room; the program's bytes are there, or the kernel refuses to check.
     unsafe {
         if !copied {
             std::ptr::copy_nonoverlapping(from, at, size);
@@ -123,7 +123,7 @@ pub(crate) unsafe fn copy_out(from: &[u8], to: *mut u8) -> Errno<()> {
             })?
         };
     if !copied {
-        // SAFETY: the program's memory is there, or the kernel does not tell.
+        // SAFETY: the program's memory is there, or the kernel refuses to check.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, size) };
     }
     Ok(())

@@ -118,8 +118,9 @@ impl Association {
     /// endpoint's task sleeps and little is on its way, the packets are sent before the function
     /// returns, which saves waking another thread. Otherwise the task sends them, many at a time.
     ///
-    /// After [`SendError::WouldBlock`], it returns this until [`writable`](Self::writable) is ready:
-    /// a little room does not suffice. A message with a priority may take the room of others.
+    /// After [`SendError::WouldBlock`], it returns this until [`writable`](Self::writable) is
+    /// ready: a little room does not suffice. A message with a priority may take the room of
+    /// others.
     pub fn try_send_here(&self, message: Message) -> Result<(), SendError> {
         self.send_with(message, true)
     }
