@@ -208,6 +208,18 @@ def test_sockets_end_as_those_of_the_kernel(hosts, processes, tmp_path, part):
     assert not failed and ended.code == 0 and ended.out, f"{ended.code}: {failed} {ended.out} {ended.err}"
 
 
+SHARED = ("threads", "forks", "full", "ends")
+
+
+@pytest.mark.needs("netinet/sctp.h")
+@pytest.mark.parametrize("part", SHARED)
+def test_threads_and_processes_share_sockets(hosts, processes, tmp_path, part):
+    """Each message arrives once, full queues wake who waits, and a close at any moment leaves nothing behind."""
+    ended = processes.start(*run(), compiled(tmp_path, "run-shared"), SHARED.index(part), inside=hosts.a.inside).wait()
+    failed = [line for line in ended.out.splitlines() if not line.startswith("ok ")]
+    assert not failed and ended.code == 0 and ended.out, f"{ended.code}: {failed} {ended.out} {ended.err}"
+
+
 # Random calls of these seeds; others run with `polypath run -- run-random SEED`.
 SEEDS = (1, 2, 3)
 

@@ -440,7 +440,7 @@ unsafe fn receive(
 /// The parts and the address are valid, as for sendmsg(2).
 unsafe fn send_parts(
     fd: c_int,
-    sock: &Sock,
+    sock: &Arc<Sock>,
     parts: *const iovec,
     count: c_int,
     flags: c_int,

@@ -14,7 +14,7 @@ use crate::bytes::Reader;
 use crate::end::pair;
 use crate::engine::{self, engine};
 use crate::errno::{self, Errno};
-use crate::frame::{HEADER, Header, Kind, PAYLOAD};
+use crate::frame::{HEADER, Header};
 use crate::link::{Link, Phase, lock};
 use crate::open::set_port;
 use crate::open::{
@@ -22,7 +22,7 @@ use crate::open::{
     publish, send_timeout,
 };
 use crate::socket::{self, Names, Sock, is_nonblocking};
-use crate::{address, interfaces, many, memory, private, real};
+use crate::{address, direct, inbox, interfaces, many, memory, private, real};
 
 /// Opens a socket.
 pub(crate) fn open(family: c_int, kind: c_int) -> Errno<c_int> {
@@ -186,7 +186,7 @@ pub(crate) fn listen(fd: c_int, sock: &Sock, backlog: c_int) -> Errno<()> {
     let end = lock(&sock.engine_end).clone().ok_or(libc::EINVAL)?;
     engine()?.listen(sock.link.clone(), end, endpoint)?;
     // As in Linux, a listening socket is never writable.
-    fill(fd);
+    direct::fill(fd);
     sock.link.set_phase(Phase::Listening);
     Ok(())
 }
@@ -218,41 +218,12 @@ pub(crate) fn connect_to(
     *lock(&link.peer) = Some(peers[0]);
     link.take_error();
     link.shut.store(false, Ordering::Release);
-    fill(fd);
+    direct::fill(fd);
     if let Err(error) = engine()?.connect(link.clone(), end, endpoint, &peers, background) {
         link.set_phase(Phase::Idle);
         return Err(error);
     }
     if background { Err(libc::EINPROGRESS) } else { wait_connected(fd, sock) }
-}
-
-/// Makes the descriptor unwritable until the engine takes the fillers. An AF_UNIX socket is
-/// writable while its messages use at most a quarter of SO_SNDBUF.
-fn fill(fd: c_int) {
-    let mut size: c_int = 0;
-    let mut length = size_of::<c_int>() as libc::socklen_t;
-    // SAFETY: the value is an int that lives during the call.
-    unsafe {
-        let value = (&raw mut size).cast();
-        real::getsockopt(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, value, &raw mut length);
-    }
-    let size = size.max(0) as usize;
-    // The largest message that the kernel accepts.
-    let filler = vec![0; PAYLOAD.min((size / 2).saturating_sub(HEADER + 32))];
-    let header = Header::new(Kind::Filler).write();
-    let mut parts = [
-        iovec { iov_base: header.as_ptr().cast_mut().cast(), iov_len: HEADER },
-        iovec { iov_base: filler.as_ptr().cast_mut().cast(), iov_len: filler.len() },
-    ];
-    // SAFETY: all-zero bytes are a valid `msghdr`; the parts are valid during the call.
-    unsafe {
-        let mut message: msghdr = std::mem::zeroed();
-        message.msg_iov = parts.as_mut_ptr();
-        message.msg_iovlen = 2;
-        for _ in 0..=size / 4 / filler.len().max(1) {
-            real::sendmsg(fd, &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
-        }
-    }
 }
 
 /// Waits until a connection in progress succeeds or fails, or until SO_SNDTIMEO expires.
@@ -391,6 +362,8 @@ pub(crate) fn shutdown(fd: c_int, sock: &Sock, how: c_int) -> Errno<()> {
         }
         (Phase::Connected | Phase::Closed, libc::SHUT_WR | libc::SHUT_RDWR) => {
             sock.link.unread_end.fetch_or(how == libc::SHUT_RDWR, Ordering::AcqRel);
+            // The next message takes the way of the end, which reports it.
+            sock.link.ends.store(true, Ordering::Release);
             let first = !sock.link.peer_shut.load(Ordering::Acquire);
             sock.link.shut.fetch_or(first, Ordering::AcqRel);
             // SAFETY: the call takes no pointer.
@@ -410,6 +383,7 @@ pub(crate) fn close(fd: c_int) -> Option<c_int> {
     // SAFETY: the caller closes this descriptor, which is valid as long as it is in the table.
     let closed = unsafe { real::close(fd) };
     sock.link.left.notify_one();
+    sock.link.inbox().room.notify_waiters();
     if sock.link.phase() == Phase::Listening {
         *lock(&LISTENER_CLOSED) = Some(Instant::now());
     }
@@ -441,14 +415,13 @@ pub(crate) fn next_size(fd: c_int, sock: &Sock) -> Errno<c_int> {
     if sock.many.is_none() && sock.link.phase() == Phase::Listening {
         return Err(libc::ENOTCONN);
     }
+    if let Some(size) = sock.link.inbox().next_size() {
+        return Ok(size as c_int);
+    }
     if let Some(rest) = lock(&sock.reading).as_ref() {
         return Ok((rest.bytes.len() - rest.read) as c_int);
     }
-    let flags = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
-    let mut byte = 0u8;
-    // SAFETY: the buffer has room for one byte.
-    let size = unsafe { real::recv(fd, (&raw mut byte).cast(), 1, flags) };
-    Ok(usize::try_from(size).unwrap_or(0).saturating_sub(HEADER) as c_int)
+    Ok(inbox::next_in_pair(fd).map_or(0, |(_, size)| size as c_int))
 }
 
 /// Adds a duplicate to the table.

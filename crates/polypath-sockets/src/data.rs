@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use libc::{cmsghdr, iovec, msghdr};
@@ -9,10 +10,11 @@ use libc::{cmsghdr, iovec, msghdr};
 use crate::bytes::Writer;
 use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
+use crate::inbox::{Found, Next};
 use crate::link::{Link, Phase, lock};
 use crate::request::Request;
 use crate::socket::{Pending, Sock, is_nonblocking};
-use crate::{abi, address, calls, many, memory, real};
+use crate::{abi, address, calls, direct, engine, inbox, many, memory, real};
 
 /// Parts of a message that one call may have.
 const MOST_PARTS: usize = 1023;
@@ -22,7 +24,12 @@ const MOST_PARTS: usize = 1023;
 /// # Safety
 ///
 /// The message is valid as sendmsg(2) requires.
-pub(crate) unsafe fn send(fd: c_int, sock: &Sock, message: &msghdr, flags: c_int) -> Errno<usize> {
+pub(crate) unsafe fn send(
+    fd: c_int,
+    sock: &Arc<Sock>,
+    message: &msghdr,
+    flags: c_int,
+) -> Errno<usize> {
     // SAFETY: by the contract of this function.
     let (parts, to, request) = unsafe {
         let to = match message.msg_name.is_null() || message.msg_namelen == 0 {
@@ -40,7 +47,7 @@ pub(crate) unsafe fn send(fd: c_int, sock: &Sock, message: &msghdr, flags: c_int
     if (asked & abi::SCTP_EOF != 0 && size > 0) || (!ends && size == 0) {
         return Err(libc::EINVAL);
     }
-    let on = (fd, lock(&sock.options).no_fragments);
+    let on = (fd, sock);
     let mut peers: Vec<SocketAddr> = to.into_iter().collect();
     if let Some(to) = to {
         peers.extend(request.peers.iter().map(|ip| SocketAddr::new(*ip, to.port())));
@@ -91,9 +98,10 @@ fn is_peer(link: &Link, to: SocketAddr) -> bool {
     })
 }
 
-/// Sends a message on an association.
+/// Sends a message on an association: directly to the core if it is in this process, and otherwise
+/// through the pair, which also reports the end of the association.
 fn send_on(
-    (fd, no_fragments): (c_int, bool),
+    (fd, sock): (c_int, &Arc<Sock>),
     link: &Link,
     header: Header,
     parts: &[iovec],
@@ -105,14 +113,33 @@ fn send_on(
         return Err(libc::EINVAL);
     }
     let ends = header.flags & (abi::SCTP_EOF | abi::SCTP_ABORT) != 0;
-    if no_fragments
-        && !ends
+    if !ends
+        && lock(&sock.options).no_fragments
         && let Some(association) = link.association()
     {
         let most = association.paths().iter().map(|path| path.view.max_chunk).min().unwrap_or(0);
         let size = parts.iter().map(|part| part.iov_len).sum::<usize>();
         if size > link.largest_payload(most) as usize {
             return Err(libc::EMSGSIZE);
+        }
+    }
+    if sock.is_local() {
+        // SAFETY: `parts` has checked them, and the program does not write them during the call.
+        let payload = || unsafe { direct::gather(parts) };
+        if header.flags & abi::SCTP_ABORT != 0 {
+            // At once, even if messages before it wait.
+            if let Some(association) = link.association() {
+                association.abort(payload()?);
+            }
+            return Ok(());
+        }
+        // What follows the end takes the same way as the end.
+        link.ends.fetch_or(ends, Ordering::AcqRel);
+        if !link.ends.load(Ordering::Acquire) {
+            let message = engine::message(&header, payload()?);
+            if direct::send(fd, sock, link, message, flags)?.is_some() {
+                return Ok(());
+            }
         }
     }
     let kind = if ends { Kind::End } else { Kind::Data };
@@ -228,9 +255,12 @@ pub(crate) unsafe fn receive(
         Taken::Nothing if sock.link.unread_end.load(Ordering::Acquire) => {
             over(fd, sock, message, flags)
         }
-        Taken::Nothing if is_nonblocking(fd, flags) => Err(libc::EAGAIN),
+        Taken::Nothing if flags & libc::MSG_DONTWAIT != 0 => Err(libc::EAGAIN),
         // Nothing can arrive.
-        Taken::Nothing if sock.many.is_some() && !has_peers(sock) => Err(libc::ENOTCONN),
+        Taken::Nothing if sock.many.is_some() && !is_nonblocking(fd, flags) && !has_peers(sock) => {
+            Err(libc::ENOTCONN)
+        }
+        // With O_NONBLOCK, waiting fails with EAGAIN.
         Taken::Nothing => Err(errno::WAIT),
     }
 }
@@ -270,25 +300,49 @@ enum Taken {
 }
 
 /// Takes bytes of the next message without waiting: its header, their number, and whether the
-/// message ends with them. The packet stays in the pair until the program has read all of it, so
-/// that the descriptor stays readable.
+/// message ends with them.
 fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
-    let mut pending = lock(&sock.reading);
     let room: usize = parts.iter().map(|part| part.iov_len).sum();
+    match sock.link.inbox().take(fd, room, peek, |bytes| scatter(parts, bytes))? {
+        Found::Bytes { header, size, end } => Ok(Taken::Bytes { header, size, end }),
+        Found::Nothing => Ok(Taken::Nothing),
+        Found::Over => Ok(Taken::Over),
+        Found::Shared => take_from_pair(fd, sock, parts, room, peek),
+    }
+}
+
+/// [`take`] from the pair. The packet stays in the pair until the program has read all of it, so
+/// that the descriptor stays readable.
+fn take_from_pair(
+    fd: c_int,
+    sock: &Sock,
+    parts: &[iovec],
+    room: usize,
+    peek: bool,
+) -> Errno<Taken> {
+    let mut pending = lock(&sock.reading);
     if let Some(rest) = pending.as_mut() {
         let left = &rest.bytes[rest.read..];
         let size = left.len().min(room);
-        scatter(parts, &left[..size]);
+        scatter(parts, &left[..size])?;
         let (header, end) = (rest.header, rest.header.end && size == left.len());
         if !peek {
             rest.read += size;
             if rest.read == rest.bytes.len() {
+                let taken = rest.taken;
                 *pending = None;
-                drop_packet(fd, sock, &header);
+                if !taken {
+                    drop_packet(fd, sock, &header);
+                }
             }
         }
         return Ok(Taken::Bytes { header, size, end });
     }
+    // A packet that the program reads at once is taken at once, for another process may read, too.
+    // Only a packet of which it reads a part is looked at first, and removed with the last part,
+    // unless it arrives at this very moment.
+    let size = inbox::next_in_pair(fd).map(|(_, size)| size);
+    let taken = !peek && size.is_none_or(|size| size <= room);
     let mut header = [0; HEADER];
     let mut spill: Vec<u8> = Vec::new();
     let first = |header: &mut [u8; HEADER]| iovec {
@@ -309,7 +363,8 @@ fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
         let mut message: msghdr = std::mem::zeroed();
         message.msg_iov = all.as_mut_ptr();
         message.msg_iovlen = all.len() as _;
-        real::recvmsg(fd, &raw mut message, libc::MSG_PEEK | libc::MSG_DONTWAIT)
+        let look = if taken { 0 } else { libc::MSG_PEEK };
+        real::recvmsg(fd, &raw mut message, look | libc::MSG_DONTWAIT)
     };
     let mut seen = errno::check(look(&mut all));
     if seen == Err(libc::ECONNRESET) {
@@ -323,41 +378,45 @@ fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
         Err(error) => return Err(error),
     };
     let Some(header) = Header::read(&header).filter(|_| seen >= HEADER) else {
-        drop_packet(fd, sock, &Header::new(Kind::Filler));
+        if !taken {
+            drop_packet(fd, sock, &Header::new(Kind::Filler));
+        }
         return Err(libc::EIO);
     };
     let size = (seen - HEADER).min(room);
     let left = seen - HEADER - size;
-    if peek {
+    if taken {
+        sock.link.inbox().count_read(&header);
+    }
+    if peek || taken && left == 0 {
     } else if left == 0 {
         drop_packet(fd, sock, &header);
     } else {
         // SAFETY: the call has written `left` bytes to the spill, which has room for them.
         unsafe { spill.set_len(left) };
         spill.shrink_to_fit();
-        *pending = Some(Pending { header, bytes: spill, read: 0 });
+        *pending = Some(Pending { header, bytes: spill, read: 0, taken });
     }
     Ok(Taken::Bytes { header, size, end: header.end && left == 0 })
 }
 
 /// Removes the packet at the head of the pair.
 fn drop_packet(fd: c_int, sock: &Sock, header: &Header) {
-    if header.kind == Kind::Data {
-        sock.link.unread().fetch_sub(1, Ordering::AcqRel);
-    }
+    sock.link.inbox().count_read(header);
     let mut byte = 0u8;
     // SAFETY: the buffer has room for one byte; the kernel drops the rest of the packet.
     unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_DONTWAIT) };
 }
 
-/// Copies bytes into the program's parts, which have room for them.
-fn scatter(parts: &[iovec], mut bytes: &[u8]) {
+/// Copies bytes into the program's parts, which [`parts`] has checked and which have room for them.
+fn scatter(parts: &[iovec], mut bytes: &[u8]) -> Errno<()> {
     for part in parts {
-        let size = part.iov_len.min(bytes.len());
-        // SAFETY: the program passes parts that are writable for their lengths.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), part.iov_base.cast(), size) };
-        bytes = &bytes[size..];
+        let (first, rest) = bytes.split_at(part.iov_len.min(bytes.len()));
+        // SAFETY: the part is checked, and the program does not use it during the call.
+        unsafe { memory::copy_out(first, part.iov_base.cast()) }?;
+        bytes = rest;
     }
+    Ok(())
 }
 
 /// Fills in the address, the control messages and the flags of a received message.
@@ -410,21 +469,16 @@ fn rcvinfo_of(header: &Header, sock: &Sock) -> Vec<u8> {
     writer.u32(0).u32(0).u32(context_of(header, sock)).i32(header.association).done()
 }
 
-/// `sctp_nxtinfo` of the packet at the head of the pair, if it is not one that the program is
-/// reading.
+/// `sctp_nxtinfo` of the next message, unless the program is in the middle of one.
 fn nxtinfo(fd: c_int, sock: &Sock) -> Option<Vec<u8>> {
     /// SCTP_NOTIFICATION.
     const NOTIFICATION: u16 = abi::MSG_NOTIFICATION as u16;
-    let reading = lock(&sock.reading);
-    if reading.is_some() {
-        return None;
-    }
-    let mut bytes = [0; HEADER];
-    let flags = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
-    // SAFETY: the buffer has room for a header. With MSG_TRUNC, the result is the packet's size.
-    let size = unsafe { real::recv(fd, bytes.as_mut_ptr().cast(), HEADER, flags) };
-    let size = usize::try_from(size).ok()?.checked_sub(HEADER)?;
-    let header = Header::read(&bytes)?;
+    let (header, size) = match sock.link.inbox().next() {
+        Next::Packet(header, size) => (header, size),
+        Next::Nothing => return None,
+        Next::Shared if lock(&sock.reading).is_some() => return None,
+        Next::Shared => inbox::next_in_pair(fd)?,
+    };
     let notifies = header.kind == Kind::Notification;
     let flags = header.flags | if notifies { NOTIFICATION } else { 0 };
     let mut writer = Writer::default();

@@ -66,11 +66,29 @@ pub(crate) async fn fillers_only(fd: &AsyncFd<Descriptor>) {
 }
 
 /// Makes the runtime wait for the engine's end of a pair. Must be called in the runtime.
+///
+/// Not for room to send, which the kernel reports each time that the program reads: see [`sent`].
 pub(crate) fn register(end: Arc<End>) -> Errno<AsyncFd<Descriptor>> {
-    let interest = Interest::READABLE | Interest::WRITABLE;
+    wait_for(end, Interest::READABLE)
+}
+
+fn wait_for(end: Arc<End>, interest: Interest) -> Errno<AsyncFd<Descriptor>> {
     // SAFETY: the descriptor stays open while the `Descriptor` exists, and is always the same.
     let registered = unsafe { AsyncFd::register_with_interest(Descriptor(end), interest) };
     registered.map_err(|error| io::Error::from(error).raw_os_error().unwrap_or(libc::ENOMEM))
+}
+
+/// Repeats an attempt to send until the pair has room.
+pub(crate) async fn sent<T>(
+    end: &Descriptor,
+    mut attempt: impl FnMut(&Descriptor) -> io::Result<T>,
+) -> io::Result<T> {
+    loop {
+        match attempt(end) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => end.room().await?,
+            done => return done,
+        }
+    }
 }
 
 /// The engine's end of a pair.
@@ -130,6 +148,19 @@ impl Descriptor {
             real::sendmsg(self.as_raw_fd(), &raw const message, flags)
         };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Waits until the pair may have room, or the program has closed its end.
+    async fn room(&self) -> io::Result<()> {
+        // SAFETY: the call takes no pointer, and nothing else owns the new descriptor.
+        let copy = unsafe {
+            match real::fcntl(self.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0) {
+                ..0 => return Err(io::Error::last_os_error()),
+                copy => End::new(OwnedFd::from_raw_fd(private::raised(copy))),
+            }
+        };
+        let copy = wait_for(Arc::new(copy), Interest::WRITABLE);
+        copy.map_err(io::Error::from_raw_os_error)?.writable().await.map(drop)
     }
 
     /// Size of what the program has not read, with what the kernel adds to each packet (SIOCOUTQ).

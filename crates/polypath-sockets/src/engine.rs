@@ -19,9 +19,10 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, Handle};
 
 use crate::abi;
-use crate::end::{Descriptor, End, fillers_only, pair, register};
+use crate::end::{Descriptor, End, fillers_only, pair, register, sent};
 use crate::errno::Errno;
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
+use crate::inbox::Inbox;
 use crate::link::{Link, Phase, Route, lock};
 use crate::notify;
 use crate::private;
@@ -213,10 +214,10 @@ impl Engine {
                 Err(error) => {
                     link.fail(error);
                     *lock(&link.peer) = None;
-                    link.set_phase(if close_on_failure { Phase::Closed } else { Phase::Idle });
                     let end = Descriptor::new(end);
-                    // Writable before its end is seen.
+                    // Writable before its end is seen, and before connect returns.
                     end.drain();
+                    link.set_phase(if close_on_failure { Phase::Closed } else { Phase::Idle });
                     if close_on_failure {
                         end.shutdown();
                     }
@@ -323,6 +324,18 @@ pub(crate) fn freeze() -> Frozen {
     (lock(&ENGINE), lock(&ARRIVED))
 }
 
+/// The associations that accept has not returned yet.
+pub(crate) fn arrived(frozen: &Frozen) -> &[Arrived] {
+    &frozen.1
+}
+
+/// Runs a task in the engine, if there is one, while its lock is held.
+pub(crate) fn spawn(frozen: &Frozen, task: impl Future<Output = ()> + Send + 'static) {
+    if let Some(engine) = &*frozen.0 {
+        engine.runtime.spawn(task);
+    }
+}
+
 /// Drops the associations of the parent in a child of fork.
 pub(crate) fn forget_arrived(frozen: &mut Frozen) {
     std::mem::forget(std::mem::take(&mut *frozen.1));
@@ -346,11 +359,15 @@ async fn hand_over(
         if arrived.len() >= MOST_CLOSED {
             arrived.retain(|one| one.link.phase() != Phase::Closed);
         }
+        // With the lock of the list, which a fork takes.
+        if listener.inbox().is_shared() {
+            link.set_inbox(Arc::new(Inbox::new_shared()));
+        }
         arrived.push(Arrived { listener: listener.id, link: link.clone() });
     }
     let header = Header { association: link.id, ..Header::new(Kind::Accept) };
     let payload = peer.map(|peer| crate::address::format(peer, libc::AF_INET6));
-    fd.async_io(Interest::WRITABLE, |fd| {
+    sent(fd.get_ref(), |fd| {
         fd.send(&header, payload.as_deref().unwrap_or_default(), Some(&program))
     })
     .await?;
@@ -373,10 +390,11 @@ pub(crate) fn peer(association: &Association) -> Option<SocketAddr> {
 /// Runs an association to its end.
 async fn run(link: Arc<Link>, fd: Arc<AsyncFd<Descriptor>>, association: Association) {
     let events = association.events();
-    link.set_route(Some(Route { fd: fd.clone(), unread: link.unread(), lane: Arc::default() }));
+    link.set_route(Some(Route { fd: fd.clone(), inbox: link.inbox() }));
     let out = tokio::spawn(outgoing(link.clone(), fd.clone(), association.clone()));
     incoming(&link, &association, events).await;
     notify::ended(&link, &association).await;
+    link.flush().await;
     link.set_phase(Phase::Closed);
     link.set_association(None);
     link.set_route(None);
@@ -392,14 +410,26 @@ pub(crate) async fn outgoing(
 ) {
     let mut buffer = vec![0; HEADER + abi::BUFFER as usize];
     loop {
-        let received = fd.async_io(Interest::READABLE, |fd| fd.receive(&mut buffer)).await;
-        let size = match received {
+        let received = fd.async_io(Interest::READABLE, |fd| {
+            // The fillers stay.
+            let filled = link.filled.load(Ordering::Acquire);
+            if filled { Ok(None) } else { fd.receive(&mut buffer).map(Some) }
+        });
+        let size = match received.await {
+            Ok(None) => {
+                tokio::select! {
+                    () = association.writable() => {}
+                    () = aborted(&link, &fd) => break,
+                }
+                link.filled.store(false, Ordering::Release);
+                continue;
+            }
             // The program has called close or shutdown, or has ended.
-            Ok(0) => break,
-            Ok(size) => size,
+            Ok(Some(0)) => break,
+            Ok(Some(size)) => size,
             // It has closed the socket without reading everything: Linux aborts if messages are
             // among that, but not for notifications.
-            Err(_) if link.unread().load(Ordering::Acquire) > 0 => {
+            Err(_) if link.inbox().has_unread() => {
                 link.abort.store(true, Ordering::Release);
                 break;
             }
@@ -409,12 +439,13 @@ pub(crate) async fn outgoing(
         let payload = &buffer[HEADER..size];
         match header.kind {
             Kind::Data => {
-                let sent = tokio::select! {
-                    sent = association.send(message(&header, payload)) => sent,
+                let message = message(&header, Bytes::copy_from_slice(payload));
+                let passed = tokio::select! {
+                    passed = association.send(message) => passed,
                     () = aborted(&link, &fd) => break,
                 };
                 link.sent.notify_one();
-                if sent.is_err() {
+                if passed.is_err() {
                     // The other direction reports the end of the association.
                     fd.get_ref().refuse();
                     return;
@@ -444,7 +475,7 @@ pub(crate) async fn aborted(link: &Link, fd: &AsyncFd<Descriptor>) {
     }
 }
 
-pub(crate) fn message(header: &Header, payload: &[u8]) -> Message {
+pub(crate) fn message(header: &Header, payload: Bytes) -> Message {
     let reliability = match header.pr_policy {
         abi::SCTP_PR_SCTP_TTL if header.pr_value > 0 => {
             Reliability::Lifetime(Duration::from_millis(header.pr_value.into()))
@@ -459,9 +490,16 @@ pub(crate) fn message(header: &Header, payload: &[u8]) -> Message {
         reliability,
         context: header.context,
         sack_immediately: header.flags & abi::SCTP_SACK_IMMEDIATELY != 0,
-        ..Message::new(StreamId(header.stream), Bytes::copy_from_slice(payload))
+        ..Message::new(StreamId(header.stream), payload)
     }
 }
+
+/// Bytes of messages after which the program is woken, even if more arrive. Waking it costs as much
+/// as moving about 50 KB. No more than half of what the inbox holds, so that both threads work.
+const BATCH: usize = 192 * 1024;
+
+/// Bytes that have arrived at once, after which more are about to arrive.
+const MANY: usize = 32 * 1024;
 
 /// Passes the association's messages and notifications to the program until it is over.
 pub(crate) async fn incoming(link: &Link, association: &Association, mut events: Events) {
@@ -483,7 +521,7 @@ pub(crate) async fn incoming(link: &Link, association: &Association, mut events:
                     }
                     if notify::follows_data(&event) {
                         while let Some(received) = association.try_recv() {
-                            deliver(link, &received).await;
+                            deliver_all(link, association, received).await;
                         }
                     }
                     notify::event(link, association, &event).await;
@@ -492,7 +530,7 @@ pub(crate) async fn incoming(link: &Link, association: &Association, mut events:
                 Err(_) => listening = false,
             },
             received = association.recv() => match received {
-                Ok(Some(received)) => deliver(link, &received).await,
+                Ok(Some(received)) => deliver_all(link, association, received).await,
                 Ok(None) => break,
                 Err(closed) => {
                     link.fail(closed_errno(&closed.0));
@@ -516,6 +554,26 @@ pub(crate) async fn incoming(link: &Link, association: &Association, mut events:
     }
 }
 
+/// Passes a message to the program, and those that arrive with it, and then wakes it.
+async fn deliver_all(link: &Link, association: &Association, first: Received) {
+    let (mut next, mut size, mut yielded_at) = (Some(first), 0, 0);
+    while let Some(received) = next {
+        size += received.payload.len();
+        deliver(link, &received).await;
+        if size >= BATCH {
+            break;
+        }
+        next = association.try_recv();
+        if next.is_none() && size - yielded_at >= MANY {
+            yielded_at = size;
+            // The endpoint receives meanwhile.
+            tokio::task::yield_now().await;
+            next = association.try_recv();
+        }
+    }
+    link.signal();
+}
+
 /// Passes a message to the program. Drops it if the program has closed the socket.
 async fn deliver(link: &Link, received: &Received) {
     link.touch();
@@ -526,18 +584,18 @@ async fn deliver(link: &Link, received: &Received) {
         return;
     }
     let unordered = if received.unordered { abi::SCTP_UNORDERED } else { 0 };
-    let pieces = received.payload.chunks(PAYLOAD);
-    let last = pieces.len().saturating_sub(1);
-    for (at, piece) in pieces.enumerate() {
+    let size = received.payload.len();
+    for start in (0..size).step_by(PAYLOAD) {
+        let piece = received.payload.slice(start..size.min(start + PAYLOAD));
         let header = Header {
             flags: unordered,
             stream: received.stream.0,
             ssn: received.mid.0 as u16,
             ppid: received.ppid.0.to_be(),
-            end: received.end && at == last,
+            end: received.end && start + piece.len() == size,
             ..Header::new(Kind::Data)
         };
-        link.deliver(&header, piece).await;
+        link.deliver(&header, &piece).await;
     }
 }
 

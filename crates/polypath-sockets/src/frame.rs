@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Accept,
     /// End of the association (SCTP_EOF, SCTP_ABORT).
     End,
+    /// Something waits in the memory of the process, see [`Inbox`](crate::inbox::Inbox).
+    Ready,
 }
 
 /// The header of a packet.
@@ -94,6 +96,7 @@ impl Header {
             2 => Kind::Filler,
             3 => Kind::Accept,
             4 => Kind::End,
+            5 => Kind::Ready,
             _ => return None,
         };
         let ip: Option<IpAddr> = match reader.u16(28) {

@@ -4,8 +4,8 @@
 //! limited, as Linux's SO_SNDBUF is shared by all associations of a socket.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,12 +13,14 @@ use polypath::proto::ConnectError as StartError;
 use polypath::{Association, ConnectError, ConnectOptions, Endpoint};
 use tokio::io::Interest;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::end::{End, register};
 use crate::engine::{Counted, Engine, aborted, incoming, message, not_started, outgoing, peer};
 use crate::errno::Errno;
 use crate::frame::{HEADER, Header, Kind};
+use crate::inbox::Inbox;
 use crate::link::{Link, Many, Packet, Phase, Queue, Route, lock};
 use crate::values::Options;
 use crate::{abi, notify};
@@ -33,7 +35,7 @@ impl Engine {
         endpoint: Endpoint,
         options: Options,
     ) -> Errno<()> {
-        let route = self.route(end, socket.unread())?;
+        let route = self.route(end, socket.inbox())?;
         *lock(&many.route) = Some(route.clone());
         let engine = self.clone();
         self.runtime.spawn(async move {
@@ -55,9 +57,9 @@ impl Engine {
     }
 
     /// A route to an end of a pair.
-    pub(crate) fn route(&self, end: Arc<End>, unread: Arc<AtomicI64>) -> Errno<Route> {
+    pub(crate) fn route(&self, end: Arc<End>, inbox: Arc<Inbox>) -> Errno<Route> {
         let _runtime = self.runtime.enter();
-        Ok(Route { fd: Arc::new(register(end)?), unread, lane: Arc::new(Mutex::new(())) })
+        Ok(Route { fd: Arc::new(register(end)?), inbox })
     }
 
     /// Opens an association of a one-to-many socket.
@@ -144,11 +146,23 @@ async fn dispatch(
     let room = Arc::new(Semaphore::new(abi::BUFFER as usize));
     let mut buffer = vec![0; HEADER + abi::BUFFER as usize];
     loop {
-        let size = match fd.async_io(Interest::READABLE, |fd| fd.receive(&mut buffer)).await {
-            Ok(0) => return,
-            Ok(size) => size,
+        let received = fd.async_io(Interest::READABLE, |fd| {
+            let filled = socket.filled.load(Ordering::Acquire);
+            if filled { Ok(None) } else { fd.receive(&mut buffer).map(Some) }
+        });
+        let size = match received.await {
+            Ok(None) => {
+                tokio::select! {
+                    () = one_writable(socket, many) => {}
+                    () = aborted(socket, fd) => return,
+                }
+                socket.filled.store(false, Ordering::Release);
+                continue;
+            }
+            Ok(Some(0)) => return,
+            Ok(Some(size)) => size,
             // As in `outgoing`.
-            Err(_) if route.unread.load(Ordering::Acquire) > 0 => {
+            Err(_) if route.inbox.has_unread() => {
                 socket.abort.store(true, Ordering::Release);
                 return;
             }
@@ -171,6 +185,29 @@ async fn dispatch(
     }
 }
 
+/// Waits until one of the associations whose send buffers were full has room.
+async fn one_writable(socket: &Link, many: &Many) {
+    loop {
+        let held = socket.held.notified();
+        let mut waiting = JoinSet::new();
+        for link in many.all() {
+            let association = link.association();
+            if let Some(association) = association.filter(|_| link.blocked.load(Ordering::Acquire))
+            {
+                waiting.spawn(async move {
+                    association.writable().await;
+                    link.blocked.store(false, Ordering::Release);
+                });
+            }
+        }
+        tokio::select! {
+            // At once if there is none.
+            _ = waiting.join_next() => return,
+            () = held => {}
+        }
+    }
+}
+
 /// Sends what is queued for an association.
 async fn send_queued(
     link: Arc<Link>,
@@ -182,7 +219,7 @@ async fn send_queued(
             Kind::Data => {
                 link.touch();
                 // The end of the association is reported by a notification.
-                let _ = association.send(message(&packet.header, &packet.payload)).await;
+                let _ = association.send(message(&packet.header, packet.payload)).await;
                 link.sent.notify_one();
             }
             Kind::End if packet.header.flags & abi::SCTP_ABORT != 0 => {
@@ -227,6 +264,7 @@ async fn member(link: Arc<Link>, many: Arc<Many>, association: Association, coun
         Ok(()) => notify::ended(&link, &association).await,
         Err(_) => notify::not_started(&link, &association).await,
     }
+    link.flush().await;
     link.set_phase(Phase::Closed);
     link.set_association(None);
     if peeled && let Some(route) = link.route() {

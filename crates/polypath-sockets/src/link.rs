@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use polypath::{AcceptedRequests, Association};
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinHandle;
@@ -17,8 +17,9 @@ use tokio::time::Instant;
 
 use crate::abi;
 use crate::defaults::Defaults;
-use crate::end::Descriptor;
+use crate::end::{Descriptor, sent};
 use crate::frame::Header;
+use crate::inbox::{Inbox, Pushed};
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -44,6 +45,14 @@ pub(crate) struct Link {
     error: AtomicI32,
     /// Abort instead of a graceful shutdown when the program closes the socket.
     pub(crate) abort: AtomicBool,
+    /// The program has begun the graceful shutdown.
+    pub(crate) ends: AtomicBool,
+    /// The send buffer has refused a message of a thread that does not wait.
+    pub(crate) blocked: AtomicBool,
+    /// Fillers keep the program's end of the pair unwritable until there is room.
+    pub(crate) filled: AtomicBool,
+    /// Notified when another association of a one-to-many socket is blocked.
+    pub(crate) held: Notify,
     /// listen with a backlog of 0 has ended the acceptance of associations.
     refuses: AtomicBool,
     /// shutdown with SHUT_RD: without messages, recv returns 0, and no more arrive.
@@ -67,7 +76,7 @@ pub(crate) struct Link {
     /// SCTP_I_WANT_MAPPED_V4_ADDR.
     mapped: AtomicBool,
     /// As in [`Route`].
-    unread: Mutex<Arc<AtomicI64>>,
+    inbox: Mutex<Arc<Inbox>>,
     route: Mutex<Option<Route>>,
     /// Notified when the route has changed.
     pub(crate) rerouted: Notify,
@@ -111,6 +120,10 @@ impl Link {
             phase: AtomicU8::new(Phase::Idle as u8),
             error: AtomicI32::new(0),
             abort: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
+            blocked: AtomicBool::new(false),
+            filled: AtomicBool::new(false),
+            held: Notify::new(),
             refuses: AtomicBool::new(false),
             unread_end: AtomicBool::new(false),
             peer_shut: AtomicBool::new(false),
@@ -121,7 +134,7 @@ impl Link {
             left: Notify::new(),
             family,
             mapped: AtomicBool::new(true),
-            unread: Mutex::default(),
+            inbox: Mutex::default(),
             route: Mutex::new(None),
             rerouted: Notify::new(),
             queue: Mutex::new(None),
@@ -152,6 +165,11 @@ impl Link {
             defaults: Mutex::new(self.defaults.try_lock().map(|kept| *kept).unwrap_or_default()),
             id: self.id,
             peer: Mutex::new(self.peer.try_lock().map_or(None, |peer| *peer)),
+            inbox: Mutex::new(Arc::new(
+                self.inbox
+                    .try_lock()
+                    .map_or_else(|_| Inbox::new_shared(), |inbox| inbox.for_child()),
+            )),
             ..Self::new(0, self.family)
         }
     }
@@ -221,12 +239,12 @@ impl Link {
         let _ = association.accept_requests(accepted_requests(self.accepted()));
     }
 
-    pub(crate) fn unread(&self) -> Arc<AtomicI64> {
-        lock(&self.unread).clone()
+    pub(crate) fn inbox(&self) -> Arc<Inbox> {
+        lock(&self.inbox).clone()
     }
 
-    pub(crate) fn set_unread(&self, unread: Arc<AtomicI64>) {
-        *lock(&self.unread) = unread;
+    pub(crate) fn set_inbox(&self, inbox: Arc<Inbox>) {
+        *lock(&self.inbox) = inbox;
     }
 
     pub(crate) fn route(&self) -> Option<Route> {
@@ -304,35 +322,58 @@ pub(crate) const fn accepted_requests(flags: u32) -> AcceptedRequests {
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) fd: Arc<AsyncFd<Descriptor>>,
-    /// Messages sent to the program that it has not read.
-    pub(crate) unread: Arc<AtomicI64>,
-    /// Locked while a packet is sent, and while packets move to another pair.
-    pub(crate) lane: Arc<Mutex<()>>,
+    /// What waits for the program there.
+    pub(crate) inbox: Arc<Inbox>,
 }
 
+/// How often the engine checks whether a program that does not read has closed the socket by other
+/// means than this library's.
+const LOOK: Duration = Duration::from_secs(1);
+
 impl Link {
-    /// Sends a packet to the program; false if it has closed its end.
-    pub(crate) async fn deliver(&self, header: &Header, payload: &[u8]) -> bool {
+    /// Waits until the pair has what a fork could not move there at once.
+    pub(crate) async fn flush(&self) {
+        if let Some(route) = self.route() {
+            let flush = |end: &Descriptor| route.inbox.flush(end);
+            let _ = sent(route.fd.get_ref(), flush).await;
+        }
+    }
+
+    /// Makes the program's descriptor readable if packets wait.
+    pub(crate) fn signal(&self) {
+        if let Some(route) = self.route() {
+            route.inbox.signal(route.fd.get_ref());
+        }
+    }
+
+    /// Sends a packet to the program, which sees it after [`signal`](Self::signal) at the latest;
+    /// false if it has closed its end.
+    pub(crate) async fn deliver(&self, header: &Header, payload: &Bytes) -> bool {
         let header = Header { association: self.id, peer: *lock(&self.peer), ..*header };
         loop {
             let rerouted = self.rerouted.notified();
             let Some(route) = self.route() else { return false };
-            let attempt = |fd: &Descriptor| {
-                let _lane = lock(&route.lane);
-                if self.route().is_none_or(|now| !same(&now, &route)) {
-                    return Ok(false);
+            let room = route.inbox.room.notified();
+            let stays = || self.route().is_some_and(|now| same(&now, &route));
+            let attempt = |fd: &Descriptor| route.inbox.push(fd, &header, payload, stays);
+            tokio::pin!(rerouted);
+            let pushed = tokio::select! {
+                biased;
+                pushed = sent(route.fd.get_ref(), attempt) => pushed,
+                () = &mut rerouted => continue,
+            };
+            match pushed {
+                Ok(Pushed::Done) => return true,
+                Ok(Pushed::Moved) => {}
+                Ok(Pushed::Full) if route.fd.get_ref().hung_up() => return false,
+                Ok(Pushed::Full) => {
+                    route.inbox.signal(route.fd.get_ref());
+                    tokio::select! {
+                        () = room => {}
+                        () = rerouted => {}
+                        () = tokio::time::sleep(LOOK) => {}
+                    }
                 }
-                fd.send(&header, payload, None)?;
-                route.unread.fetch_add(i64::from(header.is_data()), Ordering::AcqRel);
-                Ok(true)
-            };
-            let sent = tokio::select! {
-                sent = route.fd.async_io(Interest::WRITABLE, attempt) => sent,
-                () = rerouted => continue,
-            };
-            match sent {
-                Ok(true) => return true,
-                Ok(false) => {}
                 Err(_) => return false,
             }
         }
@@ -417,13 +458,15 @@ impl Many {
 
     /// The association with a peer.
     pub(crate) fn find(&self, peer: SocketAddr) -> Option<Arc<Link>> {
-        self.opened().into_iter().find(|link| {
-            *lock(&link.peer) == Some(peer)
-                || link.association().is_some_and(|association| {
-                    association.peer_port() == peer.port()
-                        && association.paths().iter().any(|path| path.view.remote == peer.ip())
-                })
-        })
+        let all = self.opened();
+        let has_address = |link: &&Arc<Link>| {
+            link.association().is_some_and(|association| {
+                association.peer_port() == peer.port()
+                    && association.paths().iter().any(|path| path.view.remote == peer.ip())
+            })
+        };
+        let known = all.iter().find(|link| *lock(&link.peer) == Some(peer));
+        known.or_else(|| all.iter().find(has_address)).cloned()
     }
 
     /// The socket in a child of fork.

@@ -3,7 +3,6 @@
 use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use polypath::Endpoint;
@@ -11,11 +10,12 @@ use polypath::Endpoint;
 use crate::end::pair;
 use crate::engine::engine;
 use crate::errno::Errno;
-use crate::frame::{HEADER, Header, PAYLOAD};
-use crate::link::{Link, Many, Phase, lock};
+use crate::frame::{HEADER, Header, Kind, PAYLOAD};
+use crate::inbox::Inbox;
+use crate::link::{Link, Many, Phase, Route, lock};
 use crate::open::{local, may_listen, opened, peers_of, publish, send_timeout, set_port};
 use crate::request::Request;
-use crate::socket::{Names, Sock};
+use crate::socket::{Names, Pending, Sock};
 use crate::values::Options;
 use crate::{abi, real, report};
 
@@ -182,43 +182,57 @@ pub(crate) fn peel_off(fd: c_int, sock: &Sock, id: i32, flags: c_int) -> Errno<c
     let link = link.ok_or(libc::EINVAL)?;
     let old = lock(&many.route).clone().ok_or(libc::EINVAL)?;
     let (program, end) = pair()?;
-    let unread = Arc::new(AtomicI64::new(0));
-    let new = engine()?.route(Arc::new(end), unread.clone())?;
-    {
-        // Neither the program's other threads nor the engine use the old pair meanwhile.
-        let mut pending = lock(&sock.reading);
-        let _lane = lock(&old.lane);
-        if !many.remove(id) {
-            return Err(libc::EINVAL);
-        }
-        let mut packets = Vec::new();
-        while let Some(packet) = take_packet(fd) {
-            packets.push(packet);
-        }
-        for (at, packet) in packets.iter().enumerate() {
-            let header = Header::read(packet).ok_or(libc::EIO)?;
-            let mut payload = &packet[HEADER..];
-            let moves = header.association == id;
-            if moves
-                && at == 0
-                && let Some(read) = pending.take()
-            {
-                payload = &payload[payload.len() - (read.bytes.len() - read.read)..];
-            }
-            // There is room: the packets come from there, and the new pair is empty.
-            let to = if moves { &new } else { &old };
-            let _ = to.fd.get_ref().send(&header, payload, None);
-            if moves && header.is_data() {
-                old.unread.fetch_sub(1, Ordering::AcqRel);
-                unread.fetch_add(1, Ordering::AcqRel);
-            }
-        }
-        link.set_unread(unread);
+    let inbox = Arc::<Inbox>::default();
+    let new = engine()?.route(Arc::new(end), inbox.clone())?;
+    if !many.remove(id) {
+        return Err(libc::EINVAL);
+    }
+    let reroute = || {
+        link.set_inbox(inbox.clone());
         link.set_route(Some(new.clone()));
+    };
+    if old.inbox.give(fd, id, (&inbox, new.fd.get_ref()), reroute).is_none() {
+        inbox.share(None);
+        // The program's other threads do not use the old pair meanwhile, nor does the engine.
+        let mut pending = lock(&sock.reading);
+        old.inbox.hold(|| {
+            divide(fd, id, &mut pending, &old, &new);
+            reroute();
+        });
     }
     let peeled = Sock { peeled: true, ..Sock::of_association(sock, link.clone(), sock.process) };
     engine()?.peeled(link, new);
     publish(program, peeled, flags)
+}
+
+/// Moves the packets of an association from one pair to another.
+fn divide(fd: c_int, id: i32, pending: &mut Option<Pending>, old: &Route, new: &Route) {
+    let mut packets = Vec::new();
+    while let Some(packet) = take_packet(fd) {
+        packets.push(packet);
+    }
+    for (at, packet) in packets.iter().enumerate() {
+        let Some(header) = Header::read(packet).filter(|it| it.kind != Kind::Ready) else {
+            continue;
+        };
+        let mut payload = &packet[HEADER..];
+        let moves = header.association == id;
+        if moves
+            && at == 0
+            && let Some(read) = pending.take()
+        {
+            payload = &payload[payload.len() - (read.bytes.len() - read.read)..];
+        }
+        // There is room: the packets come from there, and the new pair is empty.
+        let to = if moves { new } else { old };
+        let sent = to.fd.get_ref().send(&header, payload, None);
+        if moves {
+            old.inbox.count_read(&header);
+            if sent.is_ok() {
+                new.inbox.count_unread(&header);
+            }
+        }
+    }
 }
 
 /// Takes a packet from the program's end of a pair.

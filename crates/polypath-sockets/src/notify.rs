@@ -203,6 +203,7 @@ async fn send_failed(link: &Link, event: &Event) {
 /// Sends a notification if the program has subscribed to its type.
 async fn send(link: &Link, kind: u16, notification: &mut Writer) {
     if link.wants(kind) {
-        link.deliver(&Header::new(Kind::Notification), &notification.done()).await;
+        link.deliver(&Header::new(Kind::Notification), &notification.done().into()).await;
+        link.signal();
     }
 }

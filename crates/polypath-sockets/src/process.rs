@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::end::{Descriptor, sent};
+use crate::link::{Link, Phase, Route, lock};
 use crate::{calls, engine, private, report, socket};
 
 /// Locks held during a fork.
@@ -38,10 +40,37 @@ pub(crate) fn register(report: fn(&str)) {
     });
 }
 
+/// Moves what waits for the program to where a child of fork finds it, too.
+fn share(table: &socket::Frozen, engine: &engine::Frozen) {
+    let share = |link: &Link, route: Option<Route>| {
+        let end = route.as_ref().map(|route| route.fd.get_ref());
+        // What is left of an association that is over is copied.
+        let over = link.phase() == Phase::Closed && end.is_none();
+        if !over
+            && !link.inbox().share(end)
+            && let Some(route) = route
+        {
+            engine::spawn(engine, async move {
+                let flush = |end: &Descriptor| route.inbox.flush(end);
+                let _ = sent(route.fd.get_ref(), flush).await;
+            });
+        }
+    };
+    for sock in table.values().filter(|sock| sock.is_local()) {
+        let many = sock.many.as_ref();
+        let route = many.map_or_else(|| sock.link.route(), |many| lock(&many.route).clone());
+        share(&sock.link, route);
+    }
+    for arrived in engine::arrived(engine) {
+        share(&arrived.link, arrived.link.route());
+    }
+}
+
 extern "C" fn before_fork() {
     let _ = std::panic::catch_unwind(|| {
         let all =
             Frozen { table: socket::freeze(), engine: engine::freeze(), _report: report::freeze() };
+        share(&all.table, &all.engine);
         FROZEN.with(|frozen| *frozen.borrow_mut() = Some(all));
     });
 }

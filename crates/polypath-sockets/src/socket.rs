@@ -20,6 +20,8 @@ pub(crate) struct Pending {
     pub(crate) header: Header,
     pub(crate) bytes: Vec<u8>,
     pub(crate) read: usize,
+    /// The packet is no longer in the pair.
+    pub(crate) taken: bool,
 }
 
 /// What the program has requested.
@@ -59,9 +61,10 @@ pub(crate) struct Sock {
 }
 
 impl Sock {
-    /// Whether the engine runs in this process: it does not after fork.
+    /// Whether the engine runs in this process: it does not after fork. A child of vfork has the
+    /// memory of its parent, and so its engine, too.
     pub(crate) fn is_local(&self) -> bool {
-        self.process == std::process::id()
+        self.process == PROCESS.load(Ordering::Acquire)
     }
 
     /// The socket in a child of fork, see [`Link::for_child`].

@@ -85,7 +85,7 @@ fn status(sock: &Sock, id: i32) -> Errno<Vec<u8>> {
     let in_flight: u32 = association.paths().iter().map(|path| path.view.in_flight).sum();
     let chunk = primary.view.max_chunk.max(1);
     let unacknowledged = in_flight.div_ceil(chunk) as u16;
-    let queued = lock(&sock.reading).is_some().into();
+    let queued = (lock(&sock.reading).is_some() || sock.link.inbox().is_partly_read()).into();
     let mut writer = Writer::default();
     writer.i32(link.id).i32(state).u32(association.peer_rwnd()).u16(unacknowledged).u16(queued);
     writer.u16(incoming).u16(outgoing).u32(link.largest_payload(chunk));

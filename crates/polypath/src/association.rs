@@ -9,8 +9,8 @@ use polypath_proto::policy::{Policy, StreamScheduler};
 use polypath_proto::{
     Abandoned, AcceptedRequests, AddressError, AssociationId, AssociationStats, AuthKeys,
     ChunkTypes, CloseReason, Config, ConfigError, Delivery, KeyError, Message, PathError, PathId,
-    Preference, Received, ReconfigError, SendError as Refused, StreamId, StreamReset, Thresholds,
-    Time,
+    Preference, Received, ReconfigError, Reliability, SendError as Refused, StreamId, StreamReset,
+    Thresholds, Time,
 };
 use tokio::sync::broadcast;
 
@@ -18,10 +18,18 @@ use crate::error::{ClosedError, ConnectError, SendError};
 use crate::events::{self, Events};
 use crate::observed::{self, Path};
 use crate::shared::{Entry, Shared, State, Wakes};
+use crate::socket::MAX_TRANSMIT;
 
 /// Fraction of the receive buffer that the application may take before the driver is woken to send
 /// a window update: one eighth. The driver is woken earlier once everything has been taken.
 const WINDOW_UPDATE_SHARE: usize = 8;
+
+/// Bytes of unsent data after which another message gives the driver nothing to do: two transmits.
+const BUSY: usize = 2 * MAX_TRANSMIT;
+
+/// Bytes in the send buffer up to which [`Association::try_send_here`] sends at once: with more,
+/// messages are sent in fewer system calls if the driver sends them.
+const LITTLE: usize = MAX_TRANSMIT;
 
 /// Reason why the lookup of an association cannot fail.
 const KEPT: &str = "an association is only forgotten after its last handle has gone";
@@ -103,27 +111,82 @@ impl Association {
 
     /// Sends a message if the send buffer has room, or else returns [`SendError::WouldBlock`].
     pub fn try_send(&self, message: Message) -> Result<(), SendError> {
+        self.send_with(message, false)
+    }
+
+    /// As [`try_send`](Self::try_send), for a thread that is not one of the runtime's: if the
+    /// endpoint's task sleeps and little is on its way, the packets are sent before the function
+    /// returns, which saves waking another thread. Otherwise the task sends them, many at a time.
+    ///
+    /// After [`SendError::WouldBlock`], it returns this until [`writable`](Self::writable) is
+    /// ready: a little room does not suffice. A message with a priority may take the room of
+    /// others.
+    pub fn try_send_here(&self, message: Message) -> Result<(), SendError> {
+        self.send_with(message, true)
+    }
+
+    fn send_with(&self, message: Message, here: bool) -> Result<(), SendError> {
         let shared = &self.0.shared;
         let now = shared.now();
-        shared.with(|state| match self.protocol(state).send(now, message) {
-            Ok(()) => {
-                state.poke();
-                Ok(())
+        let plain = message.reliability == Reliability::Reliable && message.delivery.is_none();
+        let patient = here && !matches!(message.reliability, Reliability::Priority(_));
+        let mut waker = None;
+        let result = shared.with(|state| {
+            if patient && self.waits_for_room(state) {
+                return Err(SendError::WouldBlock);
             }
-            Err(Refused::WouldBlock) if state.driver_gone => {
-                Err(SendError::Closed(CloseReason::LocalAbort))
+            match self.protocol(state).send(now, message) {
+                Ok(()) => {
+                    // With that much before it, the driver is busy, or waits for acknowledgements.
+                    if plain
+                        && self.protocol(state).unsent() >= BUSY
+                        && !self.entry(state).overtaking
+                    {
+                        return Ok(());
+                    }
+                    if here && self.protocol(state).buffered() <= LITTLE {
+                        waker = state.sleeping().cloned();
+                    }
+                    if waker.is_none() {
+                        state.poke();
+                    }
+                    Ok(())
+                }
+                Err(Refused::WouldBlock) if state.driver_gone => {
+                    Err(SendError::Closed(CloseReason::LocalAbort))
+                }
+                Err(Refused::WouldBlock) => Err(SendError::WouldBlock),
+                Err(Refused::Empty) => Err(SendError::Empty),
+                Err(Refused::TooLarge { size, max }) => Err(SendError::TooLarge { size, max }),
+                Err(Refused::NoSuchStream { stream, streams }) => {
+                    Err(SendError::NoSuchStream { stream, streams })
+                }
+                Err(_) => Err(match &self.entry(state).closed {
+                    Some(reason) => SendError::Closed(reason.clone()),
+                    None => SendError::ShuttingDown,
+                }),
             }
-            Err(Refused::WouldBlock) => Err(SendError::WouldBlock),
-            Err(Refused::Empty) => Err(SendError::Empty),
-            Err(Refused::TooLarge { size, max }) => Err(SendError::TooLarge { size, max }),
-            Err(Refused::NoSuchStream { stream, streams }) => {
-                Err(SendError::NoSuchStream { stream, streams })
+        });
+        if let Some(waker) = waker {
+            shared.assist(&waker);
+        }
+        result
+    }
+
+    /// After [`SendError::WouldBlock`]: waits until the send buffer accepts messages again, or
+    /// until the association is over. Cancellation-safe.
+    pub async fn writable(&self) {
+        loop {
+            let writable = self.wakes().writable.notified();
+            if !self.waits_for_room(&mut self.0.shared.lock()) {
+                return;
             }
-            Err(_) => Err(match &self.entry(state).closed {
-                Some(reason) => SendError::Closed(reason.clone()),
-                None => SendError::ShuttingDown,
-            }),
-        })
+            writable.await;
+        }
+    }
+
+    fn waits_for_room(&self, state: &mut State) -> bool {
+        self.entry(state).closed.is_none() && self.protocol(state).waits_for_room()
     }
 
     /// Bytes in the send buffer: not yet sent, or sent and not yet acknowledged.
@@ -305,7 +368,12 @@ impl Association {
         stream: Option<StreamId>,
         delivery: Delivery,
     ) -> Result<(), SendError> {
-        self.with(|association, _| association.set_delivery(stream, delivery)).map_err(|error| {
+        let set = self.0.shared.with(|state| {
+            self.entry(state).overtaking = true;
+            state.poke();
+            self.protocol(state).set_delivery(stream, delivery)
+        });
+        set.map_err(|error| {
             match error {
                 Refused::NoSuchStream { stream, streams } => {
                     SendError::NoSuchStream { stream, streams }

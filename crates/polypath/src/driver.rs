@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 
 use polypath_dtls::Fingerprint;
 use polypath_proto::{Ecn, FourTuple, Fragmentation, Quoted, Time, Transmit};
@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::locals::Locals;
 use crate::secure::{self, Secure};
-use crate::shared::{Shared, State};
+use crate::shared::{Assistant, Shared, State};
 use crate::socket::{MAX_TRANSMIT, NetworkError, Outgoing, ReceiveBuffers, Socket};
 
 /// Maximum number of transmits (each up to [`MAX_TRANSMIT`] bytes) per wake-up, so that
@@ -31,7 +31,10 @@ const READS: usize = 2;
 const MANY: usize = 1 << 16;
 
 /// A future that ends when the endpoint is closed or dropped, and no association is open any more.
-pub(crate) struct Driver {
+pub(crate) struct Driver(Arc<Mutex<Inner>>);
+
+/// The state of the task, also for a thread that sends while the task sleeps ([`Assistant`]).
+pub(crate) struct Inner {
     shared: Arc<Shared>,
     locals: Locals,
     secure: Option<Secure>,
@@ -41,14 +44,24 @@ pub(crate) struct Driver {
     receive: ReceiveBuffers,
     transmit: Box<[u8]>,
     timer: Pin<Box<Sleep>>,
-    /// Deadline that the timer is set to.
+    /// Deadline that the timer is set to. It may have moved to a later time since.
     deadline: Option<Time>,
     /// The runtime is single-threaded: the application's tasks run only when this one yields.
     one_thread: bool,
 }
 
 impl Driver {
+    /// The driver of an endpoint, which `shared` knows from then on.
     pub(crate) fn new(shared: Arc<Shared>, locals: Locals, secure: Option<Secure>) -> Self {
+        let inner = Arc::new(Mutex::new(Inner::new(shared.clone(), locals, secure)));
+        let assistant: Weak<Mutex<Inner>> = Arc::downgrade(&inner);
+        shared.set_assistant(assistant);
+        Self(inner)
+    }
+}
+
+impl Inner {
+    fn new(shared: Arc<Shared>, locals: Locals, secure: Option<Secure>) -> Self {
         Self {
             shared,
             locals,
@@ -246,61 +259,80 @@ impl Driver {
     }
 
     /// Arms the timer for the next deadline; true if it has expired and has been handled.
+    ///
+    /// A deadline that moves to a later time leaves the timer as it is: most timers of the protocol
+    /// move with each packet, and never expire.
     fn time(&mut self, cx: &mut Context<'_>, deadline: Option<Time>) -> bool {
-        let Some(deadline) = deadline else {
-            self.deadline = None;
-            return false;
-        };
-        if self.deadline != Some(deadline) {
+        if let Some(deadline) = deadline
+            && self.deadline.is_none_or(|armed| deadline < armed)
+        {
             // A deadline beyond the range of the clock never expires.
             let Some(instant) = self.shared.instant(deadline) else { return false };
             self.timer.as_mut().reset(instant);
             self.deadline = Some(deadline);
         }
+        let Some(armed) = self.deadline else { return false };
         if self.timer.as_mut().poll(cx).is_pending() {
             return false;
         }
         self.deadline = None;
-        let now = self.shared.now().max(deadline);
-        let shared = Arc::clone(&self.shared);
-        self.handle_timeout(now, &mut shared.lock());
+        let now = self.shared.now().max(armed);
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            let shared = Arc::clone(&self.shared);
+            self.handle_timeout(now, &mut shared.lock());
+        }
         true
     }
-}
 
-impl Future for Driver {
-    type Output = ();
+    /// Reports what has happened; the next deadline.
+    fn report(&self, state: &mut State) -> Option<Time> {
+        state.dispatch_events(&self.shared);
+        state.sockets.clear();
+        state.sockets.extend(self.locals.sockets.iter().map(|socket| socket.stats));
+        if let Some(secure) = &self.secure {
+            state.dtls = secure.stats();
+        }
+        self.deadline(state)
+    }
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
+    /// Sends what the protocol has to send, without the task. True if that is left to do.
+    fn assist(&mut self, waker: &Waker) -> bool {
+        if self.secure.is_some() {
+            return true;
+        }
+        let mut cx = Context::from_waker(waker);
+        let more = self.transmit(&mut cx);
+        let shared = Arc::clone(&self.shared);
+        let deadline = self.report(&mut shared.lock());
+        let late =
+            deadline.is_some_and(|deadline| self.deadline.is_none_or(|armed| deadline < armed));
+        more || late || !self.locals.sockets.iter().all(Socket::is_done)
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut busy = {
-            let now = this.shared.now();
-            let mut state = this.shared.lock();
+            let now = self.shared.now();
+            let shared = Arc::clone(&self.shared);
+            let mut state = shared.lock();
             state.begin_round();
             // A new socket must be polled before it can wake the task.
-            this.locals.update(cx, now, &mut state)
+            self.locals.update(cx, now, &mut state)
         };
-        busy |= this.receive(cx);
-        this.expire();
-        busy |= this.transmit(cx);
-        busy |= this.errors(cx);
-        this.send_others(cx);
-        if let Some(secure) = &mut this.secure {
-            secure.tell(&this.shared);
+        busy |= self.receive(cx);
+        self.expire();
+        busy |= self.transmit(cx);
+        busy |= self.errors(cx);
+        self.send_others(cx);
+        if let Some(secure) = &mut self.secure {
+            secure.tell(&self.shared);
         }
         let deadline = {
-            let shared = Arc::clone(&this.shared);
+            let shared = Arc::clone(&self.shared);
             let mut state = shared.lock();
-            state.dispatch_events(&this.shared);
-            state.sockets.clear();
-            state.sockets.extend(this.locals.sockets.iter().map(|socket| socket.stats));
-            if let Some(secure) = &this.secure {
-                state.dtls = secure.stats();
-            }
-            let deadline = this.deadline(&mut state);
-            if !busy && state.is_done() && this.locals.sockets.iter().all(Socket::is_idle) {
-                let now = this.shared.now();
-                if !this.secure.as_mut().is_some_and(|secure| secure.close(now)) {
+            let deadline = self.report(&mut state);
+            if !busy && state.is_done() && self.locals.sockets.iter().all(Socket::is_idle) {
+                let now = self.shared.now();
+                if !self.secure.as_mut().is_some_and(|secure| secure.close(now)) {
                     return Poll::Ready(());
                 }
                 // DTLS close alerts have to be sent first.
@@ -308,8 +340,8 @@ impl Future for Driver {
             }
             deadline
         };
-        busy |= this.time(cx, deadline);
-        if busy || !this.shared.lock().sleep(cx.waker()) {
+        busy |= self.time(cx, deadline);
+        if busy || !self.shared.lock().sleep(cx.waker()) {
             // Yield to the other tasks first.
             if self.one_thread {
                 // A task that wakes itself is polled dozens of times before the runtime's own
@@ -323,11 +355,28 @@ impl Future for Driver {
     }
 }
 
+impl Assistant for Mutex<Inner> {
+    fn assist(&self, waker: &Waker) -> bool {
+        // Otherwise the task runs.
+        self.try_lock().map_or(true, |mut inner| inner.assist(waker))
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // A panic of a thread that sent ends the task, as one of its own does.
+        self.0.lock().map_or(Poll::Ready(()), |mut inner| inner.poll(cx))
+    }
+}
+
 impl Drop for Driver {
     fn drop(&mut self) {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Close the sockets before waking tasks that wait for the end.
-        self.locals.sockets.clear();
-        self.shared.lock().end(&self.shared);
+        inner.locals.sockets.clear();
+        inner.shared.lock().end(&inner.shared);
     }
 }
 

@@ -1,8 +1,9 @@
 //! State shared by the handles and the driver: the protocol behind a lock, and the tasks that wait.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::Waker;
 
 use polypath_dtls::{self as dtls, Fingerprint, Refusal};
@@ -27,6 +28,20 @@ pub(crate) struct Shared {
     pub(crate) incoming: Notify,
     /// Wakes tasks that wait for the end of the driver.
     pub(crate) ended: Notify,
+    assistant: OnceLock<Weak<dyn Assistant>>,
+}
+
+/// The part of the driver that works in a handle's thread.
+pub(crate) trait Assistant: Send + Sync {
+    /// Sends what the protocol has to send while the driver sleeps; `waker` wakes it. True if that
+    /// is left to the driver.
+    fn assist(&self, waker: &Waker) -> bool;
+}
+
+impl fmt::Debug for dyn Assistant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Assistant")
+    }
 }
 
 /// State protected by the lock.
@@ -85,6 +100,8 @@ pub(crate) struct Entry {
     pub(crate) peer: Option<Fingerprint>,
     /// Reason why encryption was refused before the association was established.
     pub(crate) refused: Option<Refusal>,
+    /// Messages may be sent in different ways: one may overtake others that wait.
+    pub(crate) overtaking: bool,
     /// Bytes that the application has received since the driver was last woken for a window update.
     pub(crate) consumed: usize,
 }
@@ -128,6 +145,7 @@ impl Entry {
             closed: None,
             peer: None,
             refused: None,
+            overtaking: false,
             consumed: 0,
         }
     }
@@ -156,6 +174,22 @@ impl Shared {
             origin,
             incoming: Notify::new(),
             ended: Notify::new(),
+            assistant: OnceLock::new(),
+        }
+    }
+
+    /// Makes the driver known.
+    pub(crate) fn set_assistant(&self, assistant: Weak<dyn Assistant>) {
+        // There is one driver.
+        let _ = self.assistant.set(assistant);
+    }
+
+    /// Sends what the protocol has to send in this thread, or wakes the driver for it. `waker` is
+    /// that of a driver that sleeps ([`State::sleeping`]).
+    pub(crate) fn assist(&self, waker: &Waker) {
+        let assistant = self.assistant.get().and_then(Weak::upgrade);
+        if assistant.is_none_or(|assistant| assistant.assist(waker)) {
+            self.with(State::poke);
         }
     }
 
@@ -209,6 +243,11 @@ impl State {
         }
         self.driver = Some(waker.clone());
         true
+    }
+
+    /// The waker of the driver, if it sleeps and nothing has woken it yet.
+    pub(crate) const fn sleeping(&self) -> Option<&Waker> {
+        self.driver.as_ref()
     }
 
     /// The handles' view of an association, created if it does not exist yet.

@@ -294,6 +294,13 @@ impl Association {
         }
     }
 
+    /// Whether a message was rejected because the send buffer was full, and
+    /// [`Event::Writable`](crate::Event::Writable) has not followed yet.
+    #[must_use]
+    pub const fn waits_for_room(&self) -> bool {
+        self.sending.starved
+    }
+
     /// The next event. Call it until it returns `None`, after every other call.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop();

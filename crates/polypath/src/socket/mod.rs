@@ -14,6 +14,7 @@ mod own;
 mod raw;
 mod shared;
 mod udp;
+mod waiting;
 
 use std::future::Future;
 use std::io;
@@ -24,8 +25,6 @@ use std::task::{Context, Poll, ready};
 
 use polypath_proto::{Ecn, Fragmentation, Unreachable};
 use socket2::{Domain, Protocol, Type};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
 
 use crate::encapsulation::Encapsulation;
 use crate::error::BindError;
@@ -34,6 +33,7 @@ use backlog::Backlog;
 pub(crate) use buffers::ReceiveBuffers;
 pub(crate) use shared::Owner;
 pub use shared::SharedSockets;
+use waiting::{Io, Room};
 
 /// Maximum size of one transmit in bytes: less than UDP over IPv4 can carry.
 pub(crate) const MAX_TRANSMIT: usize = 65_000;
@@ -105,7 +105,7 @@ pub(crate) struct Socket {
 }
 
 enum Kind {
-    System(System),
+    System(System, Room),
     /// Of another network than the operating system's.
     Own(own::Own),
     /// Shared with other endpoints.
@@ -120,9 +120,7 @@ enum System {
 }
 
 impl System {
-    /// The socket as tokio's. A raw socket is wrapped in a `UdpSocket` as well: tokio only waits
-    /// for it.
-    const fn io(&self) -> &Arc<UdpSocket> {
+    const fn io(&self) -> &Arc<Io> {
         match self {
             Self::Udp(udp) => udp.io(),
             #[cfg(target_os = "linux")]
@@ -137,32 +135,19 @@ impl System {
         local: SocketAddr,
         buffers: &mut ReceiveBuffers,
     ) -> Poll<io::Result<()>> {
-        loop {
-            ready!(self.io().poll_recv_ready(cx))?;
-            let received = self.io().try_io(Interest::READABLE, || match self {
-                Self::Udp(udp) => udp.receive(local, buffers),
-                #[cfg(target_os = "linux")]
-                Self::Raw(raw) => raw.receive(local, buffers),
-            });
-            if !would_block(&received) {
-                return Poll::Ready(received);
-            }
-        }
+        self.io().poll_receive(cx, || match self {
+            Self::Udp(udp) => udp.receive(local, buffers),
+            #[cfg(target_os = "linux")]
+            Self::Raw(raw) => raw.receive(local, buffers),
+        })
     }
 
     /// Sends with one system call; an error means that nothing was sent.
-    fn poll_send(&mut self, cx: &mut Context<'_>, outgoing: &Outgoing<'_>) -> Poll<io::Result<()>> {
-        let io = self.io().clone();
-        loop {
-            ready!(io.poll_send_ready(cx))?;
-            let result = io.try_io(Interest::WRITABLE, || match self {
-                Self::Udp(udp) => udp.try_send(outgoing),
-                #[cfg(target_os = "linux")]
-                Self::Raw(raw) => raw.try_send(outgoing),
-            });
-            if !would_block(&result) {
-                return Poll::Ready(result);
-            }
+    fn send(&mut self, outgoing: &Outgoing<'_>) -> io::Result<()> {
+        match self {
+            Self::Udp(udp) => udp.try_send(outgoing),
+            #[cfg(target_os = "linux")]
+            Self::Raw(raw) => raw.try_send(outgoing),
         }
     }
 }
@@ -171,16 +156,16 @@ impl Kind {
     /// Datagrams that one call may send.
     fn max_segments(&self) -> usize {
         match self {
-            Self::System(System::Udp(udp)) => udp.max_segments(),
+            Self::System(System::Udp(udp), _) => udp.max_segments(),
             Self::Shared(member) => member.max_segments(),
             _ => 1,
         }
     }
 
     /// The operating system's socket.
-    fn io(&self) -> Option<&Arc<UdpSocket>> {
+    fn io(&self) -> Option<&Arc<Io>> {
         match self {
-            Self::System(system) => Some(system.io()),
+            Self::System(system, _) => Some(system.io()),
             Self::Own(_) => None,
             Self::Shared(member) => Some(member.io()),
         }
@@ -233,7 +218,7 @@ impl Socket {
     ) -> Poll<io::Result<()>> {
         buffers.clear();
         let received = ready!(match &mut self.kind {
-            Kind::System(system) => system.poll_receive(cx, self.local, buffers),
+            Kind::System(system, _) => system.poll_receive(cx, self.local, buffers),
             Kind::Own(own) => own.poll_receive(cx, self.local, buffers),
             Kind::Shared(member) => member.poll_receive(cx, buffers),
         });
@@ -303,7 +288,10 @@ impl Socket {
         let mut attempts = 0;
         loop {
             let result = ready!(match &mut self.kind {
-                Kind::System(system) => system.poll_send(cx, outgoing),
+                Kind::System(system, room) => {
+                    let io = system.io().clone();
+                    room.poll_send(cx, &io, || system.send(outgoing))
+                }
                 Kind::Own(own) => own.poll_send(cx, outgoing),
                 Kind::Shared(member) => member.poll_send(cx, outgoing),
             });
@@ -326,6 +314,11 @@ impl Socket {
     /// Whether the backlog is empty.
     pub(crate) fn is_idle(&self) -> bool {
         self.backlog.is_empty()
+    }
+
+    /// Whether everything has been sent, and nothing was refused since the errors were last polled.
+    pub(crate) fn is_done(&self) -> bool {
+        self.backlog.is_empty() && self.refused.is_none()
     }
 
     /// Passes errors reported about sent datagrams to `tell`; true if there was one, as more may
@@ -351,10 +344,9 @@ impl Socket {
             && let Some(io) = self.kind.io().cloned()
         {
             news = true;
-            // Empties the error queue. `WouldBlock` makes tokio wait for the next error.
-            let _ = io.try_io(Interest::ERROR, || {
+            io.read_errors(|_socket| {
                 #[cfg(target_os = "linux")]
-                icmp::read(&*io, |error| {
+                icmp::read(_socket, |error| {
                     let concerns = match &self.kind {
                         Kind::Shared(member) => member.share_error(&error),
                         _ => true,
@@ -364,7 +356,6 @@ impl Socket {
                         tell(error);
                     }
                 });
-                Err::<(), _>(io::ErrorKind::WouldBlock.into())
             });
             self.errors = self.kind.errors();
         }
@@ -380,13 +371,8 @@ impl std::fmt::Debug for Socket {
 
 /// Ready when the operating system reports an error on the socket. Created again after each report,
 /// which is rare, so boxing it is cheap enough.
-fn watch_errors(io: Arc<UdpSocket>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(async move {
-        if io.ready(Interest::ERROR).await.is_err() {
-            // The runtime has ended.
-            std::future::pending::<()>().await;
-        }
-    })
+fn watch_errors(io: Arc<Io>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move { io.failed().await })
 }
 
 /// Reachability of a destination according to a send error.
@@ -403,10 +389,6 @@ fn unreachable(error: &io::Error) -> Option<Unreachable> {
         // The error queue reports TooBig, with the MTU.
         _ => None,
     }
-}
-
-fn would_block(result: &io::Result<()>) -> bool {
-    matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
 /// Where sockets are bound.
@@ -475,8 +457,9 @@ fn bind_udp(
             Place::System => {
                 let socket =
                     open(wanted, Type::DGRAM, Protocol::UDP, buffer, false).map_err(fail)?;
-                let bound = socket.local_addr().map_err(fail)?;
-                (bound, Kind::System(System::Udp(udp::Udp::new(socket).map_err(fail)?)))
+                let bound = socket.socket().local_addr().map_err(fail)?;
+                let udp = udp::Udp::new(socket).map_err(fail)?;
+                (bound, Kind::System(System::Udp(udp), Room::default()))
             }
         };
         port = bound.port();
@@ -496,7 +479,7 @@ fn bind_raw(addresses: &[IpAddr], port: u16, buffer: usize) -> Result<Vec<Socket
         };
         let socket = open(wanted, Type::RAW, raw::PROTOCOL, buffer, false).map_err(fail)?;
         let raw = raw::Raw::new(socket, address, port).map_err(fail)?;
-        sockets.push(Socket::new(wanted, Kind::System(System::Raw(raw))));
+        sockets.push(Socket::new(wanted, Kind::System(System::Raw(raw), Room::default())));
     }
     Ok(sockets)
 }
@@ -513,7 +496,7 @@ fn open(
     protocol: Protocol,
     buffer: usize,
     reuses: bool,
-) -> io::Result<UdpSocket> {
+) -> io::Result<Io> {
     let socket = socket2::Socket::new(Domain::for_address(address), kind, Some(protocol))?;
     if address.is_ipv6() && kind == Type::DGRAM {
         // IPv4 has separate sockets, and raw sockets use one IP version anyway.
@@ -525,7 +508,7 @@ fn open(
     }
     enlarge_buffers(&socket, buffer);
     socket.bind(&address.into())?;
-    UdpSocket::from_std(socket.into())
+    Io::new(socket.into())
 }
 
 /// Enlarges the socket buffers for throughput; errors are not fatal.

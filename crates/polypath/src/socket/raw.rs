@@ -1,7 +1,7 @@
 //! SCTP in IP, protocol 132, on raw sockets (Linux).
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use nix::sys::socket::{
 };
 use polypath_proto::Ecn;
 use socket2::Protocol;
-use tokio::net::UdpSocket;
 
 use super::Outgoing;
 use super::buffers::{BUFFER, COUNT, Filled, ReceiveBuffers};
 use super::fragments::Fragments;
 use super::icmp::socket_address;
+use super::waiting::Io;
 
 /// IP protocol number of SCTP.
 pub(super) const PROTOCOL: Protocol = Protocol::SCTP;
 
 pub(super) struct Raw {
-    io: Arc<UdpSocket>,
+    io: Arc<Io>,
     /// SCTP port of the endpoint. A raw socket receives the packets of all ports; those for other
     /// ports must not be answered.
     port: u16,
@@ -32,18 +32,18 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    pub(super) fn new(io: UdpSocket, address: IpAddr, port: u16) -> io::Result<Self> {
+    pub(super) fn new(io: Io, address: IpAddr, port: u16) -> io::Result<Self> {
         if address.is_ipv6() {
-            setsockopt(&io, sockopt::Ipv6RecvErr, &true)?;
-            setsockopt(&io, sockopt::Ipv6RecvPacketInfo, &true)?;
-            setsockopt(&io, sockopt::Ipv6RecvTClass, &true)?;
+            setsockopt(io.socket(), sockopt::Ipv6RecvErr, &true)?;
+            setsockopt(io.socket(), sockopt::Ipv6RecvPacketInfo, &true)?;
+            setsockopt(io.socket(), sockopt::Ipv6RecvTClass, &true)?;
         } else {
-            setsockopt(&io, sockopt::Ipv4RecvErr, &true)?;
+            setsockopt(io.socket(), sockopt::Ipv4RecvErr, &true)?;
         }
         Ok(Self { io: Arc::new(io), port, fragments: Fragments::new(false) })
     }
 
-    pub(super) const fn io(&self) -> &Arc<UdpSocket> {
+    pub(super) const fn io(&self) -> &Arc<Io> {
         &self.io
     }
 
@@ -56,7 +56,7 @@ impl Raw {
     ) -> io::Result<()> {
         for index in 0..COUNT {
             let buffer = &mut buffers.storage()[index * BUFFER..][..BUFFER];
-            match receive_one(&self.io, local, self.port, buffer) {
+            match receive_one(self.io.socket(), local, self.port, buffer) {
                 Ok(filled) => buffers.push(filled),
                 Err(Errno::EINTR) => buffers.push(None),
                 Err(error) if index == 0 => return Err(error.into()),
@@ -68,7 +68,7 @@ impl Raw {
 
     /// Sends one datagram with one system call.
     pub(super) fn try_send(&mut self, outgoing: &Outgoing<'_>) -> io::Result<()> {
-        self.fragments.set(&*self.io, outgoing.destination, outgoing.fragmentation)?;
+        self.fragments.set(self.io.socket(), outgoing.destination, outgoing.fragmentation)?;
         // On a raw IPv6 socket, the port of a destination denotes a protocol.
         let destination = SockaddrStorage::from(SocketAddr::new(outgoing.destination.ip(), 0));
         let ecn = outgoing.ecn as u8;
@@ -100,7 +100,7 @@ impl Raw {
             });
         }
         sendmsg(
-            self.io.as_raw_fd(),
+            self.io.socket().as_raw_fd(),
             &[IoSlice::new(outgoing.contents)],
             &controls,
             MsgFlags::empty(),

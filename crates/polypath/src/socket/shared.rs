@@ -8,21 +8,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker, ready};
 
 use polypath_proto::{Ecn, FourTuple};
 use socket2::{Protocol, SockRef, Type};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
 
 use super::buffers::{BUFFER, COUNT, Filled, ReceiveBuffers};
 use super::udp::Udp;
-use super::{NetworkError, Outgoing, open, would_block};
+use super::waiting::{Io, Room};
+use super::{NetworkError, Outgoing, open};
 
 /// Errors queued for a member; further ones are dropped.
 const MOST_ERRORS: usize = 64;
@@ -51,7 +48,7 @@ struct Table {
 /// A UDP socket.
 struct Common {
     local: SocketAddr,
-    io: Arc<UdpSocket>,
+    io: Arc<Io>,
     udp: Mutex<Udp>,
 }
 
@@ -83,8 +80,7 @@ pub(super) struct Member {
     common: Arc<Common>,
     /// Maximum number of bytes in the inbox; further datagrams are dropped, as by a full socket.
     room: usize,
-    /// Ready when a full socket may have room.
-    writable: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    full: Room,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -120,7 +116,7 @@ impl SharedSockets {
             owner: None,
         };
         table.members.insert(key, entry);
-        Ok(Member { table: self.clone(), key, common, room: buffer, writable: None })
+        Ok(Member { table: self.clone(), key, common, room: buffer, full: Room::default() })
     }
 }
 
@@ -156,18 +152,18 @@ impl Table {
 /// Opens a socket while this process has others with the same port: of single addresses and the
 /// wildcard address. The kernel permits it if all of them have SO_REUSEADDR; they have it for this
 /// moment only, so that a port that another process uses stays in use.
-fn open_beside(others: &[Arc<Common>], local: SocketAddr, buffer: usize) -> io::Result<UdpSocket> {
-    let set = |on| others.iter().try_for_each(|one| SockRef::from(&*one.io).set_reuse_address(on));
+fn open_beside(others: &[Arc<Common>], local: SocketAddr, buffer: usize) -> io::Result<Io> {
+    let set =
+        |on| others.iter().try_for_each(|one| SockRef::from(one.io.socket()).set_reuse_address(on));
     let opened = set(true).and_then(|()| open(local, Type::DGRAM, Protocol::UDP, buffer, true));
     set(false)?;
     let opened = opened?;
-    SockRef::from(&opened).set_reuse_address(false)?;
+    SockRef::from(opened.socket()).set_reuse_address(false)?;
     Ok(opened)
 }
 
 impl Member {
-    /// The socket as tokio's.
-    pub(super) fn io(&self) -> &Arc<UdpSocket> {
+    pub(super) fn io(&self) -> &Arc<Io> {
         &self.common.io
     }
 
@@ -193,21 +189,14 @@ impl Member {
             return Poll::Ready(Ok(()));
         }
         let common = &self.common;
-        loop {
-            ready!(common.io.poll_recv_ready(cx))?;
-            let received = common
-                .io
-                .try_io(Interest::READABLE, || lock(&common.udp).receive(common.local, buffers));
-            if would_block(&received) {
-                continue;
-            }
-            if received.is_ok() && !self.has_all(buffers) {
-                self.distribute(buffers);
-                buffers.clear();
-                self.take(None, buffers);
-            }
-            return Poll::Ready(received);
+        let received =
+            ready!(common.io.poll_receive(cx, || lock(&common.udp).receive(common.local, buffers)));
+        if received.is_ok() && !self.has_all(buffers) {
+            self.distribute(buffers);
+            buffers.clear();
+            self.take(None, buffers);
         }
+        Poll::Ready(received)
     }
 
     /// Moves the inbox to the buffers; false if it is empty. Registers the task to wake.
@@ -311,32 +300,14 @@ impl Member {
         (self.key.0 != port).then_some(self.key)
     }
 
-    /// Sends with one system call. If the socket is full, the task is woken when there is room:
-    /// other tasks may wait for that, too.
+    /// Sends with one system call.
     pub(super) fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
         outgoing: &Outgoing<'_>,
     ) -> Poll<io::Result<()>> {
         let common = &self.common;
-        loop {
-            if let Some(writable) = &mut self.writable {
-                ready!(writable.as_mut().poll(cx));
-                self.writable = None;
-            }
-            let sent =
-                common.io.try_io(Interest::WRITABLE, || lock(&common.udp).try_send(outgoing));
-            if !would_block(&sent) {
-                return Poll::Ready(sent);
-            }
-            let io = common.io.clone();
-            self.writable = Some(Box::pin(async move {
-                if io.writable().await.is_err() {
-                    // The runtime has ended.
-                    std::future::pending::<()>().await;
-                }
-            }));
-        }
+        self.full.poll_send(cx, &common.io, || lock(&common.udp).try_send(outgoing))
     }
 
     /// The errors that others have read for this member.

@@ -1,18 +1,18 @@
 //! SCTP in UDP (RFC 6951), with the operating system's batching and offload.
 
 use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use polypath_proto::Ecn;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
-use tokio::net::UdpSocket;
 
 use super::Outgoing;
 use super::buffers::{BUFFER, COUNT, Filled, ReceiveBuffers};
+use super::waiting::Io;
 
 pub(super) struct Udp {
-    io: Arc<UdpSocket>,
+    io: Arc<Io>,
     state: UdpSocketState,
     /// Datagrams that one system call may send; 1 without segmentation offload.
     max_segments: usize,
@@ -23,8 +23,8 @@ pub(super) struct Udp {
 }
 
 impl Udp {
-    pub(super) fn new(io: UdpSocket) -> io::Result<Self> {
-        let state = make_state(&io)?;
+    pub(super) fn new(io: Io) -> io::Result<Self> {
+        let state = make_state(io.socket())?;
         let max_segments = state.max_gso_segments();
         Ok(Self {
             io: Arc::new(io),
@@ -36,7 +36,7 @@ impl Udp {
         })
     }
 
-    pub(super) const fn io(&self) -> &Arc<UdpSocket> {
+    pub(super) const fn io(&self) -> &Arc<Io> {
         &self.io
     }
 
@@ -49,7 +49,7 @@ impl Udp {
         let mut pieces = buffers.storage().chunks_mut(BUFFER);
         let mut slices: [IoSliceMut<'_>; COUNT] =
             std::array::from_fn(|_| IoSliceMut::new(pieces.next().unwrap_or_default()));
-        let count = self.state.recv((&*self.io).into(), &mut slices, &mut meta)?;
+        let count = self.state.recv(self.io.socket().into(), &mut slices, &mut meta)?;
         for meta in &meta[..count] {
             let mut local = local;
             if let Some(address) = meta.dst_ip {
@@ -78,7 +78,7 @@ impl Udp {
     /// address removed from the host), and offload is switched on again.
     pub(super) fn try_send(&mut self, outgoing: &Outgoing<'_>) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        self.fragments.set(&*self.io, outgoing.destination, outgoing.fragmentation)?;
+        self.fragments.set(self.io.socket(), outgoing.destination, outgoing.fragmentation)?;
         let several = outgoing.datagrams() > 1;
         let transmit = Transmit {
             destination: outgoing.destination,
@@ -92,7 +92,7 @@ impl Udp {
             segment_size: several.then_some(outgoing.segment),
             src_ip: outgoing.source,
         };
-        let result = self.state.try_send((&*self.io).into(), &transmit);
+        let result = self.state.try_send(self.io.socket().into(), &transmit);
         match &result {
             Ok(()) => self.offload_in_doubt = false,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -100,7 +100,7 @@ impl Udp {
                 if matches!(error.kind(), io::ErrorKind::InvalidInput) || is_io_error(error) {
                     // quinn-udp attributes this error to an old kernel and disables ECN and offload
                     // for good, but an absent source address gives the same error.
-                    self.state = make_state(&self.io)?;
+                    self.state = make_state(self.io.socket())?;
                     #[cfg(target_os = "linux")]
                     {
                         self.fragments = super::fragments::Fragments::new(true);

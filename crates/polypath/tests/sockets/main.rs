@@ -16,4 +16,5 @@ mod relay;
 mod setup;
 mod shared;
 mod streams;
+mod threads;
 mod transfer;
