@@ -39,6 +39,7 @@ mod defaults;
 mod end;
 mod engine;
 mod errno;
+pub mod foreign;
 mod frame;
 mod hub;
 mod interfaces;
