@@ -43,7 +43,7 @@ help: ## this list
 
 build: ## the program, optimised: target/release/polypath
 	@scripts/setup.sh build
-	$(CARGO) build --release $(LOCKED) -p polypath-cli -p polypath-preload
+	$(CARGO) build --release $(LOCKED) -p polypath-cli -p polypath-preload -p polypath-supervise
 
 demo: ## a file over two paths, the one in use cut half way; under a minute
 	@scripts/setup.sh build
@@ -222,7 +222,7 @@ interop: ## all of the tests with other SCTP stacks: fifteen minutes; writes doc
 # CASE=0x... (or a file) replays one; FIRST=0x... begins elsewhere; NS2=1 draws cases of the ns-2 profiles only.
 programs: ## the SCTP programs of Debian under `polypath run`: ten minutes, as root; installs them; writes the table in docs/run.md
 	@scripts/setup.sh programs
-	$(CARGO) build $(LOCKED) -p polypath-cli -p polypath-preload
+	$(CARGO) build $(LOCKED) -p polypath-cli -p polypath-preload -p polypath-supervise
 	POLYPATH_PROGRAMS=write $(PYTEST) -c tests/pytest.ini -n 0 tests/programs tests/test_run.py
 
 fleet: ## random networks: CASES of them, from a number on that follows from the commit; failures go to the corpus, minimised

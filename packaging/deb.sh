@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 if [ -z "$program" ]; then
-    cargo build --release --locked -p polypath-cli -p polypath-preload
+    cargo build --release --locked -p polypath-cli -p polypath-preload -p polypath-supervise
     program=$target/release/polypath
 fi
 
@@ -39,7 +39,9 @@ architecture=$(dpkg --print-architecture)
 install -D -m 755 "$program" "$root/usr/bin/polypath"
 library=$root/usr/lib/polypath/libpolypath_preload.so
 install -D -m 644 "$(dirname "$program")/libpolypath_preload.so" "$library"
-strip "$root/usr/bin/polypath"
+supervisor=$root/usr/lib/polypath/polypath-supervise
+install -D -m 755 "$(dirname "$program")/polypath-supervise" "$supervisor"
+strip "$root/usr/bin/polypath" "$supervisor"
 strip --strip-unneeded "$library"
 "$program" man --output "$root/usr/share/man/man1"
 gzip -9 -n "$root"/usr/share/man/man1/*.1

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the layers of the workspace: cli, py -> apps -> polypath, sim -> proto; virtual -> polypath, sim;
-fleet -> sim; preload, c -> sockets -> polypath.
+fleet -> sim; preload, supervise, c -> sockets -> polypath.
 
 Reads `cargo tree` and fails if a crate of the workspace depends on one that it must not depend on, if
 polypath-proto links crates other than those listed here (no sockets, no clock, no async
@@ -29,6 +29,7 @@ WORKSPACE = {
     "polypath-sockets": {"polypath-proto", "polypath-dtls", "polypath"},
     "polypath-preload": {"polypath-proto", "polypath-dtls", "polypath", "polypath-sockets"},
     "polypath-c": {"polypath-proto", "polypath-dtls", "polypath", "polypath-sockets"},
+    "polypath-supervise": {"polypath-proto", "polypath-dtls", "polypath", "polypath-sockets"},
     "polypath-virtual": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath"},
     "polypath-cli": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps"},
     "polypath-py": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps"},
@@ -110,10 +111,10 @@ def cargo(*words: str) -> str:
 
 
 # Crates of the workspace that each may name in its own manifest, where not all of the above are allowed:
-# the applications and C's sockets use the public interface of the crate for tokio alone, and the two libraries with
-# these sockets have nothing but functions of C.
+# the applications and C's sockets use the public interface of the crate for tokio alone, and the two libraries and the
+# program with these sockets have nothing but functions of C.
 DIRECT = {"polypath-apps": {"polypath"}, "polypath-sockets": {"polypath"}, "polypath-preload": {"polypath-sockets"},
-          "polypath-c": {"polypath-sockets"}}
+          "polypath-c": {"polypath-sockets"}, "polypath-supervise": {"polypath-sockets"}}
 
 
 def direct(crate: str) -> set[str]:

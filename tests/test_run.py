@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from programs.exchange import Echo
 from programs.table import tell
 from support import program, statements
 from support.namespaces import Namespace
@@ -267,3 +268,90 @@ def test_sctp_darn_sends_lines(hosts, processes):
     client.say("multihoming")
     program.wait_until(lambda: "multihoming" in server.out, 20, lambda: client.out + client.err + server.out)
     tell("sctp_darn", "a line")
+
+
+# Which of the two ends are statically linked, so that their system calls are answered.
+STATIC = {"both": (True, True), "server": (True, False), "client": (False, True)}
+
+
+@pytest.mark.needs("netinet/sctp.h", "nft")
+@pytest.mark.parametrize("is_cut", [False, True], ids=["whole", "cut"])
+@pytest.mark.parametrize("ends", STATIC)
+def test_static_programs_exchange_messages(hosts, processes, tmp_path, ends, is_cut):
+    """With each other, and with one that has the preloaded library; one path is cut in between."""
+    server, client = (compiled(tmp_path, "run-exchange", static=static) for static in STATIC[ends])
+    Echo("a static C program",
+         server=lambda addresses: [server, "server", 7000, *addresses],
+         client=lambda remote, addresses: [client, "client", 7000, remote, 300, *addresses],
+         exchange="").between(hosts, processes, is_cut=is_cut, reports=False)
+
+
+@pytest.mark.needs("netinet/sctp.h")
+def test_answered_calls_behave_as_those_of_the_kernel(hosts, processes, tmp_path):
+    """Signals, processes, descriptors of a static program."""
+    static = compiled(tmp_path, "run-supervised", static=True)
+    ended = processes.start(*run("--doctor"), static, inside=hosts.a.inside).wait()
+    results = statements.results(ended.out)
+    assert ended.code == 0 and len(results) == 26 and set(results.values()) == {"ok"}, f"{ended.out} {ended.err}"
+    # The one request that is refused.
+    missed = [line for line in ended.err.splitlines() if "not supported" in line]
+    assert missed == ["polypath run: not supported: dup2 of an SCTP socket to a small number, by system calls "
+                      "(1 times)"], ended.err
+
+
+@pytest.mark.needs("netinet/sctp.h")
+@pytest.mark.parametrize("name", statements.PROGRAMS)
+def test_answered_calls_behave_as_those_of_the_library(processes, tmp_path, name):
+    """Every statement of the programs has the same result whether a library is preloaded or the system calls are
+    answered."""
+    found = []
+    for options, static in (([], False), ([], True), (["--system-calls"], False)):
+        with Namespace() as alone:
+            words = [*run(*options), compiled(tmp_path, name, static=static)]
+            ended = processes.start(*words, inside=alone.inside).wait()
+        found.append((ended.code, statements.results(ended.out)))
+    assert found[0][1]
+    assert found[1] == found[0]
+    assert found[2] == found[0]
+
+
+# run-ends.c also states what a child of fork cannot do with a preloaded library.
+ANSWERED_ENDS = [part for part in ENDS if part != "forks"]
+
+
+@pytest.mark.needs("netinet/sctp.h")
+@pytest.mark.parametrize("part", ANSWERED_ENDS)
+def test_sockets_of_static_programs_end_as_those_of_the_kernel(hosts, processes, tmp_path, part):
+    static = compiled(tmp_path, "run-ends", static=True)
+    ended = processes.start(*run(), static, ENDS.index(part), inside=hosts.a.inside).wait()
+    failed = [line for line in ended.out.splitlines() if not line.startswith("ok ")]
+    assert not failed and ended.code == 0 and ended.out, f"{ended.code}: {failed} {ended.out} {ended.err}"
+
+
+@pytest.mark.needs("netinet/sctp.h")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_calls_of_static_programs_agree_with_a_model(hosts, processes, tmp_path, seed):
+    static = compiled(tmp_path, "run-random", static=True)
+    ended = processes.start(*run(), static, seed, inside=hosts.a.inside).wait()
+    assert ended.code == 0 and ended.out.startswith("ok "), f"{ended.code}: {ended.out} {ended.err}"
+
+
+def test_the_program_ends_as_without_polypath(processes):
+    """Exit codes, signals that are passed on, and processes that go on after the program."""
+    answered = run("--system-calls")
+    assert processes.start(*answered, "sh", "-c", "exit 7").wait().code == 7
+    assert processes.start(*answered, "sh", "-c", "kill -9 $$").wait().code == -9
+    assert processes.start(*answered, "sh", "-c", "kill -TERM $PPID; sleep 60").wait().code == -15
+    ended = processes.start(*answered, "sh", "-c", "(sleep 1; echo after) & exit 3").wait()
+    assert (ended.code, ended.out) == (3, "after\n")
+    ended = processes.start(*answered, "/does/not/exist").wait()
+    assert (ended.code, ended.err) == (127, "polypath: cannot run /does/not/exist: no such file or directory\n")
+
+
+def test_a_kernel_that_refuses_the_filter_is_reported(processes):
+    """A filter that stops system calls is already there."""
+    answered = run("--system-calls")
+    ended = processes.start(*answered, *answered, "true").wait()
+    assert ended.code == 1
+    assert ended.err == ("polypath: the kernel does not let polypath answer system calls: device or resource busy\n"
+                         "hint: another program answers them already, such as polypath run\n")

@@ -25,8 +25,8 @@ class Echo:
     client: Callable[[str, list[str]], list[object]]
     exchange: str
 
-    def between(self, hosts, processes, *, is_cut: bool) -> None:
-        """Polypath at both ends."""
+    def between(self, hosts, processes, *, is_cut: bool, reports: bool = True) -> None:
+        """Polypath at both ends; the exchange goes into the table if `reports`."""
         own, other = addresses(hosts)
         server = processes.start(*run(), *self.server(other), inside=hosts.b.inside)
         server.said("listening", 30)
@@ -37,7 +37,8 @@ class Echo:
         assert client.wait().code == 0, client.out + client.err
         assert server.wait().code == 0, server.out + server.err
         self.completed(client.out, other, hosts, is_cut)
-        tell(self.name, self.exchange, cut=is_cut)
+        if reports:
+            tell(self.name, self.exchange, cut=is_cut)
 
     def with_linux(self, linux, processes, *, is_cut: bool, connects: bool = True) -> None:
         """The same program at the peer, on Linux's SCTP; polypath connects, or listens."""

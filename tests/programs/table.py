@@ -5,6 +5,7 @@ table; other runs check that the existing table has the exchange.
 """
 
 import os
+import re
 import subprocess
 
 from support.program import ROOT
@@ -12,7 +13,7 @@ from support.program import ROOT
 DOCUMENT = ROOT / "docs" / "run.md"
 BEGIN, END = "<!-- written by make programs: begin -->\n", "<!-- end -->\n"
 WRITES = os.environ.get("POLYPATH_PROGRAMS") == "write"
-# The programs in the order of the table, and the Debian package whose version it shows.
+# The programs in the order of the table, and the Debian package whose version it shows; "go" for a Go module.
 PACKAGES = {
     "iperf3": "iperf3",
     "ncat": "ncat",
@@ -26,6 +27,7 @@ PACKAGES = {
     "kamailio": "kamailio",
     "osmo-stp": "osmo-stp",
     "nextepc-mme": "nextepc-mme",
+    "Go's ishidawataru/sctp": "go",
 }
 PEERS = ("polypath", "Linux", "usrsctp")
 HEAD = ["| program | version | exchange | peer | path cut in between |", "|---|---|---|---|---|"]
@@ -46,7 +48,10 @@ def tell(program: str, exchange: str, peer: str = "polypath", cut: bool = False)
 
 
 def version(program: str) -> str:
-    """The version of the installed package."""
+    """The version of the installed package, or of the Go module."""
+    if PACKAGES[program] == "go":
+        module = (ROOT / "tests" / "programs" / "go" / "go.mod").read_text()
+        return re.search(r"^require \S+ v(\S+)$", module, re.MULTILINE)[1]
     words = ["dpkg-query", "--show", "--showformat=${Version}", PACKAGES[program]]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 

@@ -40,12 +40,14 @@ def differences(program: str) -> dict[str, Difference]:
     return {statement: Difference(**fields) for statement, fields in table.get(program, {}).items()}
 
 
-def compiled(folder: Path, name: str) -> Path:
-    """A program, in this folder."""
+def compiled(folder: Path, name: str, *, static: bool = False) -> Path:
+    """A program, in this folder; a static one makes its system calls itself."""
     folder.mkdir(parents=True, exist_ok=True)
-    out, new = folder / name, folder / f"{name}-{os.getpid()}"
+    out = folder / (f"{name}-static" if static else name)
+    new = folder / f"{out.name}-{os.getpid()}"
     source = ROOT / "tests" / f"{name}.c"
-    command = ["gcc", "-Wall", "-Werror", "-O2", "-o", new, source, "-lsctp", "-lpthread"]
+    options = ["-static", "-DSTATIC"] if static else []
+    command = ["gcc", "-Wall", "-Werror", "-O2", *options, "-o", new, source, "-lsctp", "-lpthread"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     # Replace it atomically: another worker may be using it.

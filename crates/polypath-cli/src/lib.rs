@@ -13,6 +13,8 @@ mod auth_key;
 mod code;
 mod consent;
 mod doctor;
+#[cfg(target_os = "linux")]
+mod elf;
 mod emulate;
 mod failure;
 mod forward;

@@ -1,24 +1,28 @@
 //! `polypath run`: runs a program with polypath instead of the kernel's SCTP.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use polypath::UDP_PORT;
 use polypath::proto::{DEFAULT_PROFILE, PARAMETERS, Registry};
 
+use crate::elf;
 use crate::failure::{Failure, did_you_mean, system_text};
 
-/// The preloaded library.
-const LIBRARY: &str = "libpolypath_preload.so";
+/// The preloaded library, and its crate.
+const LIBRARY: [&str; 2] = ["libpolypath_preload.so", "polypath-preload"];
+
+/// The program that answers system calls, and its crate.
+const SUPERVISOR: [&str; 2] = ["polypath-supervise"; 2];
 
 /// Run a program with polypath instead of the kernel's SCTP
 ///
-/// The program must be dynamically linked. Its SCTP sockets become
-/// polypath's; everything else stays the kernel's. Packets are sent in clear over UDP (RFC 6951),
-/// which other SCTP stacks understand.
+/// Its SCTP sockets become polypath's; everything else stays the kernel's. A library is preloaded,
+/// or, if the program is statically linked or written in Go, its system calls on SCTP sockets are
+/// answered. Packets are sent in clear over UDP (RFC 6951), which other SCTP stacks understand.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Send IP protocol 132 without UDP (needs CAP_NET_RAW)
@@ -42,6 +46,10 @@ pub(crate) struct Args {
     /// Set a constant, such as rto_min=200ms; may be repeated (see polypath profiles)
     #[arg(short, long, value_name = "KEY=VALUE", help_heading = "Protocol")]
     config: Vec<String>,
+    /// Answer the system calls of the program and of all that it starts, also if a library could be
+    /// preloaded (needs Linux 5.19)
+    #[arg(long, help_heading = "Program")]
+    system_calls: bool,
     /// When the program ends, list its requests that polypath does not support
     #[arg(long, help_heading = "Output")]
     doctor: bool,
@@ -53,15 +61,24 @@ pub(crate) struct Args {
 /// Replaces this process by the program.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check(args)?;
-    let library = library()?;
-    let mut preload = library.into_os_string();
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        preload.push(":");
-        preload.push(others);
-    }
     let (name, rest) = args.program.split_first().ok_or_else(|| Failure::usage("no program"))?;
-    let mut command = Command::new(name);
-    command.args(rest).env("LD_PRELOAD", preload);
+    let answered =
+        args.system_calls || file(name).is_some_and(|path| elf::makes_system_calls(&path));
+    let mut command = if answered {
+        let mut command = Command::new(companion(SUPERVISOR)?);
+        command.arg(name);
+        command
+    } else {
+        let mut preload = companion(LIBRARY)?.into_os_string();
+        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+            preload.push(":");
+            preload.push(others);
+        }
+        let mut command = Command::new(name);
+        command.env("LD_PRELOAD", preload);
+        command
+    };
+    command.args(rest);
     for (key, value) in settings(args) {
         match value {
             Some(value) => command.env(format!("POLYPATH_RUN_{key}"), value),
@@ -119,17 +136,26 @@ fn check(args: &Args) -> Result<(), Failure> {
     built.map(drop).map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// Finds the library: next to the program, or where a package installs it.
-fn library() -> Result<PathBuf, Failure> {
+/// The file of a program, found as the system finds it.
+fn file(name: &OsStr) -> Option<PathBuf> {
+    if name.as_encoded_bytes().contains(&b'/') {
+        return Some(Path::new(name).to_owned());
+    }
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// Finds a file that belongs to this program: next to it, or where a package installs it.
+fn companion([name, of]: [&str; 2]) -> Result<PathBuf, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format!("cannot find myself: {}", system_text(&error))))?;
     let folder = program.parent().map(PathBuf::from).unwrap_or_default();
     ["", "../lib/polypath", "../lib"]
         .iter()
-        .map(|place| folder.join(place).join(LIBRARY))
+        .map(|place| folder.join(place).join(name))
         .find(|path| path.is_file())
         .ok_or_else(|| {
-            Failure::new(format!("{LIBRARY} is not installed next to the polypath program"))
-                .hint("cargo build -p polypath-preload builds it")
+            Failure::new(format!("{name} is not installed next to the polypath program"))
+                .hint(format!("cargo build -p {of} builds it"))
         })
 }

@@ -20,6 +20,11 @@ impl End {
         private::mark(fd.as_raw_fd());
         Self(fd)
     }
+
+    /// The number of the descriptor.
+    pub(crate) fn number(&self) -> c_int {
+        self.0.as_raw_fd()
+    }
 }
 
 impl Drop for End {

@@ -45,6 +45,7 @@ mod direct;
 mod end;
 mod engine;
 mod errno;
+pub mod foreign;
 mod frame;
 mod hub;
 mod inbox;
