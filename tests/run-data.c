@@ -138,6 +138,21 @@ static const char *tells(int fd, uint16_t stream, uint16_t flags, size_t size) {
     return result(sends(fd, IPPROTO_SCTP, SCTP_SNDINFO, &info, size, "info"));
 }
 
+/* Sends a message and says how much of it arrives. */
+static void whole(const char *what, char *bytes, size_t size) {
+    static char got[300000];
+    size_t received = 0;
+    ssize_t some = 0;
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (char)(i * 7);
+    found(what, "%s", result(send(client, bytes, size, 0)));
+    while (received < size && (some = recv(peer, got + received, sizeof got - received, 0)) > 0)
+        received += some;
+    char name[100];
+    snprintf(name, sizeof name, "%s: what arrives", what);
+    found(name, "%zu, %s", received, memcmp(got, bytes, received) ? "others" : "the same");
+}
+
 static void sizes(void) {
     connected();
     found("send: no bytes", "%s", result(send(client, "", 0, 0)));
@@ -145,6 +160,10 @@ static void sizes(void) {
     found("sendmsg: no part", "%s", result(sendmsg(client, &none, 0)));
     static char large[300000];
     found("send: 300000 bytes", "%s", result(send(client, large, sizeof large, MSG_DONTWAIT)));
+    whole("send: 200000 bytes", large, 200000);
+    int size = sizeof large;
+    found("SO_SNDBUF: 300000", "%s", result(setsockopt(client, SOL_SOCKET, SO_SNDBUF, &size, sizeof size)));
+    whole("send: 300000 bytes, SO_SNDBUF of as many", large, sizeof large);
     found("recv: nothing, MSG_DONTWAIT", "%s", receives(peer, 10, 0, MSG_DONTWAIT));
     send(client, "0123456789", 10, 0);
     wait_for(peer, POLLIN);

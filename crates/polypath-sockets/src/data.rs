@@ -14,7 +14,7 @@ use crate::inbox::{Found, Next};
 use crate::link::{Link, Phase, lock};
 use crate::request::Request;
 use crate::socket::{Pending, Sock, is_nonblocking};
-use crate::{abi, address, calls, direct, engine, inbox, many, memory, real};
+use crate::{abi, address, calls, direct, engine, inbox, many, memory, options, real};
 
 /// Parts of a message that one call may have.
 const MOST_PARTS: usize = 1023;
@@ -40,7 +40,7 @@ pub(crate) unsafe fn send(
     };
     let asked = request.asked.flags;
     let size: usize = parts.iter().map(|part| part.iov_len).sum();
-    if size > PAYLOAD {
+    if size > PAYLOAD && size > largest(fd, sock) {
         return Err(libc::EMSGSIZE);
     }
     let ends = asked & (abi::SCTP_EOF | abi::SCTP_ABORT) != 0;
@@ -85,6 +85,12 @@ pub(crate) unsafe fn send(
     }
     send_on(on, &sock.link, request.header(&sock.link), parts, flags)?;
     Ok(size)
+}
+
+/// Maximum size of a message: SO_SNDBUF as in Linux, but less in a child of fork, whose messages
+/// pass through the pair.
+fn largest(fd: c_int, sock: &Sock) -> usize {
+    if sock.is_local() { options::send_buffer(fd, sock) } else { PAYLOAD }
 }
 
 /// Whether a one-to-one socket can send to an address: it is its peer's, or will be.
@@ -174,6 +180,9 @@ fn broken(flags: c_int) -> c_int {
 
 /// Sends a packet to the engine.
 fn write(fd: c_int, header: &Header, parts: &[iovec], flags: c_int) -> Errno<()> {
+    if parts.iter().map(|part| part.iov_len).sum::<usize>() > PAYLOAD {
+        return Err(libc::EMSGSIZE);
+    }
     let header = header.write();
     let first = iovec { iov_base: header.as_ptr().cast_mut().cast(), iov_len: HEADER };
     let mut all = Vec::with_capacity(parts.len() + 1);

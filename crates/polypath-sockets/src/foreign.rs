@@ -13,14 +13,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::end::End;
-use crate::frame::PAYLOAD;
 use crate::link::{Phase, lock};
 use crate::open::LISTENER_CLOSED;
 use crate::socket::{self, Sock};
 use crate::{calls, report};
 
-/// Maximum size of a message.
-pub const LARGEST_MESSAGE: usize = PAYLOAD;
+/// Maximum size of a message, whatever SO_SNDBUF is: the default of `max_message_size`.
+pub const LARGEST_MESSAGE: usize = 1 << 24;
 
 /// A socket whose descriptors are in other processes.
 ///

@@ -13,7 +13,7 @@ use crate::lookup::{path, primary};
 use crate::parameters::{self, is_present};
 use crate::socket::{Sock, is_nonblocking};
 use crate::values::{self, Options};
-use crate::{abi, address, calls, defaults, many, report, rules, security, status};
+use crate::{abi, address, calls, defaults, many, real, report, rules, security, status};
 
 /// The value of an SCTP option. `request` is what the program's buffer holds: some options have
 /// input.
@@ -437,6 +437,20 @@ fn assoc_value(id: i32, value: u32) -> Vec<u8> {
 fn event_bit(kind: u16) -> Errno<usize> {
     let bit = usize::from(kind.wrapping_sub(abi::DATA_IO_EVENT));
     if bit < abi::EVENT_TYPES { Ok(bit) } else { Err(libc::EINVAL) }
+}
+
+/// SO_SNDBUF in bytes, which limits the size of a message.
+pub(crate) fn send_buffer(fd: c_int, sock: &Sock) -> usize {
+    let mut size = abi::BUFFER;
+    if lock(&sock.options).send_buffer {
+        let mut length = size_of::<c_int>() as libc::socklen_t;
+        // SAFETY: the value is an int that lives during the call.
+        unsafe {
+            let value = (&raw mut size).cast();
+            real::getsockopt(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, value, &raw mut length);
+        }
+    }
+    size.max(0) as usize
 }
 
 /// The value of a SOL_SOCKET or IPPROTO_IPV6 option that the socket pair does not have; `None` if
