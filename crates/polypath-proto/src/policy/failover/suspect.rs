@@ -229,10 +229,10 @@ impl FailoverPolicy for Suspect {
             VERY_MANY.. => (shortest / 8).max(PAUSE.min(shortest / 4)),
         };
         let other = paths.shortest_of_others(path.id).unwrap_or(shortest);
-        let longer_way = match shortest.saturating_sub(other) {
-            Duration::ZERO => Duration::ZERO,
-            difference => difference + self.least,
-        };
+        let difference = shortest.saturating_sub(other);
+        // `least` covers a small one.
+        let longer_way =
+            if difference > self.least / 2 { difference + self.least } else { Duration::ZERO };
         let margin = part.max((4 * path.jitter).min(rtt)).max(self.least).max(longer_way);
         let spurious = self.paths.get(path.id).map_or(0, |record| record.spurious);
         let margin = margin + rtt.max(self.least) * spurious / 2;
