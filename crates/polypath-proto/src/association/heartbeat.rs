@@ -132,7 +132,7 @@ impl Sender<'_> {
         if !matches!(p.state(), PathState::PotentiallyFailed | PathState::Inactive) {
             return None;
         }
-        let interval = self.paths.failover.probe_interval(&p.view())?;
+        let interval = self.paths.failover.probe_interval(now, &p.view())?;
         let carries = |p: &Path| {
             p.state() == PathState::Active && p.last_data().is_some_and(|at| at + interval >= now)
         };

@@ -12,6 +12,9 @@ use crate::time::Time;
 /// Most chunks among which the second packet in flight is searched for.
 const MOST_SEARCHED: usize = 64;
 
+/// Packets in flight on a path that fill a queue, if there is one.
+const QUEUE_OF_ITS_OWN: u32 = 64;
+
 /// Data in flight whose SACK is due.
 struct Awaited {
     /// When the second packet was sent, or the first if there is no other.
@@ -88,10 +91,26 @@ impl Sender<'_> {
             return None;
         }
         let awaited = self.awaited(p)?;
-        let patience = self.paths.failover.patience(&p.view())?.with(awaited.single);
+        let patience = self.patience(p, &awaited)?.with(awaited.single);
         let old = awaited.since + patience.age;
         let at = p.silence.quiet_since().map_or(old, |quiet| old.max(quiet + patience.quiet));
         Some((at, patience))
+    }
+
+    /// How long the path may be silent, with the round-trip time that the awaited data should have.
+    ///
+    /// If the path sent nothing for a while before that data, as while the peer's window is closed,
+    /// the queue of its packets that the last round-trip time shows has become shorter by that
+    /// time. With few packets in flight, the last round-trip time shows the way and the delay of a
+    /// single SACK instead.
+    fn patience(&self, p: &Path, awaited: &Awaited) -> Option<Patience> {
+        let paths = self.paths.view();
+        let mut view = p.view();
+        if p.in_flight() >= QUEUE_OF_ITS_OWN * p.max_chunk() {
+            let pause = p.silence.last_sent.map(|last| awaited.since.since(last));
+            view.last_rtt = view.last_rtt.map(|rtt| rtt.saturating_sub(pause.unwrap_or_default()));
+        }
+        self.paths.failover.patience(&view, paths)
     }
 
     /// The data in flight on a path that has waited longest for its SACK.
@@ -155,8 +174,9 @@ impl Sender<'_> {
         others.into_iter().any(|p| {
             let heard = p.silence.last_answer.is_some_and(|heard| heard >= since);
             let due = || {
-                let patience = self.paths.failover.patience(&p.view())?;
-                Some(self.awaited(p)?.since + (patience.age - patience.quiet))
+                let awaited = self.awaited(p)?;
+                let patience = self.patience(p, &awaited)?;
+                Some(awaited.since + (patience.age - patience.quiet))
             };
             heard || p.chunks_in_flight() == 0 || due().is_none_or(|due| due > now)
         })

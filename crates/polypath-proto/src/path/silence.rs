@@ -13,6 +13,8 @@ pub(crate) struct Silence {
     pub(crate) last_answer: Option<Time>,
     /// Time between the last acknowledgement and the transmission of the newest chunk in it.
     pub(crate) last_rtt: Option<Duration>,
+    /// When that chunk was sent.
+    pub(crate) last_sent: Option<Time>,
     /// Mean difference between such times of successive acknowledgements, as the interarrival
     /// jitter of RFC 3550 6.4.1.
     pub(crate) jitter: Duration,
@@ -33,7 +35,7 @@ impl Silence {
             let rtt = now.since(sent);
             let difference = self.last_rtt.map_or(Duration::ZERO, |last| last.abs_diff(rtt));
             self.jitter = self.jitter * 15 / 16 + difference / 16;
-            self.last_rtt = Some(rtt);
+            (self.last_rtt, self.last_sent) = (Some(rtt), Some(sent));
         }
     }
 

@@ -230,6 +230,12 @@ impl PathsView<'_> {
         self.paths[id.index()].max_chunk()
     }
 
+    /// The shortest round-trip time of the other active paths, once there is a sample.
+    pub fn shortest_of_others(&self, id: PathId) -> Option<Duration> {
+        let others = self.paths.iter().filter(|p| p.id() != id && p.state() == PathState::Active);
+        others.filter_map(Path::shortest_rtt).min()
+    }
+
     /// The next path after `id` in round robin for which `usable` holds; `id` itself is tried last.
     pub fn next_after(&self, id: PathId, usable: impl Fn(PathId) -> bool) -> Option<PathId> {
         let n = self.paths.len();

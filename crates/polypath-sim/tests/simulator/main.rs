@@ -16,3 +16,4 @@ mod recovery;
 mod retransmission;
 mod runs;
 mod shared_bottleneck;
+mod standstill;

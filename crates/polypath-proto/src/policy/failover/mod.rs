@@ -174,8 +174,8 @@ pub trait FailoverPolicy: Send + Debug {
     /// How long `path` may leave data unacknowledged before [`after_silence`](Self::after_silence)
     /// is called; `None` waits for its timers. Called only if the policy
     /// [needs](crate::policy::Needs::silence) it.
-    fn patience(&self, path: &PathView) -> Option<Patience> {
-        let _ = path;
+    fn patience(&self, path: &PathView, paths: PathsView<'_>) -> Option<Patience> {
+        let _ = (path, paths);
         None
     }
 
@@ -215,8 +215,8 @@ pub trait FailoverPolicy: Send + Debug {
 
     /// Longest time between HEARTBEATs on `path`, which is not active, while another path carries
     /// data; `None` leaves them to the RTO and HB.interval.
-    fn probe_interval(&self, path: &PathView) -> Option<Duration> {
-        let _ = path;
+    fn probe_interval(&self, now: Time, path: &PathView) -> Option<Duration> {
+        let _ = (now, path);
         None
     }
 

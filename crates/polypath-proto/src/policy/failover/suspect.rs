@@ -16,11 +16,16 @@
 //!   it was acknowledged for `M`. `R` is the smoothed or the last round-trip time, whichever is
 //!   longer, and `M` the largest of half of the shortest round-trip time, four times its jitter (at
 //!   most `R`) and `least`. With at least 16 packets in flight a quarter of the shortest round-trip
-//!   time is enough, because several SACKs are missing then. A queue that fills makes
-//!   acknowledgements later, not rarer, so neither the smoothed round-trip time nor its variation
-//!   is in `M`. This is about the probe timeout of RFC 9002 6.2.1 without its doubled round-trip
-//!   time: other paths answer, so that a wrong guess costs some duplicates and a round trip of one
-//!   path.
+//!   time is enough, and with at least 64 an eighth but not less than 20 ms, because several SACKs
+//!   are missing then. A queue that fills makes acknowledgements later, not rarer, so neither the
+//!   smoothed round-trip time nor its variation is in `M`. This is about the probe timeout of RFC
+//!   9002 6.2.1 without its doubled round-trip time: other paths answer, so that a wrong guess
+//!   costs some duplicates and a round trip of one path.
+//! - SACKs for a path with a longer way may return on a shorter one while that carries data as well
+//!   (RFC 9260 6.4), and on the longer one afterwards. In between none arrives for the difference
+//!   of the two ways back: `M` is longer than that. It is the difference of the shortest round-trip
+//!   times, if those that returned on the shorter way are among them and both ways of a path take
+//!   as long.
 //! - Data in flight on a silent path is sent again on other paths, the lowest TSN first. Its window
 //!   stays: RFC 9002 6.2.1, "A PTO timer expiration event does not indicate packet loss". The first
 //!   HEARTBEAT that is not answered within the RTO cuts it like a timeout, and counts as an error
@@ -36,17 +41,20 @@
 //!   nothing about this one: the peer, this host or a common link has stopped for a moment, or the
 //!   peer sends all SACKs over a path that has failed. Each of them gets a HEARTBEAT, and is judged
 //!   again `M` after one of them has answered.
-//! - A path that has lost a quarter of its recent packets for three round trips is left like a
-//!   silent one, if another path carries data, loses less than half of that, and delivers earlier
-//!   on average. What it loses would hold up everything behind it, and congestion control leaves it
-//!   a small share of the rate anyway. It has to answer five HEARTBEATs in a row before it carries
-//!   data again.
-//! - While others carry data, a path that is not active gets a HEARTBEAT at least each second, or
-//!   each two round trips if that is longer. RFC 9260 8.3 and RFC 7829 3.2 (5) would send them an
-//!   RTO apart, which doubles up to RTO.Max, so that a path that was away for half a minute would
-//!   be found up to a minute later. RFC 8085 3.1.1 allows one packet each round trip, and at about
-//!   a hundred bytes a second the congestion that the doubling guards against cannot arise. The
-//!   errors still count after an RTO.
+//! - A path that has lost a quarter of its recent packets for three round trips, at most of the
+//!   acknowledgements in that time, is left like a silent one, if another path carries data, loses
+//!   less than half of that, and delivers earlier on average. Two bursts that overfill a queue, as
+//!   when the peer's window opens, are no such loss. What it loses would hold up everything behind
+//!   it, and congestion control leaves it a small share of the rate anyway. It has to answer five
+//!   HEARTBEATs in a row before it carries data again.
+//! - While others carry data, a path that is not active gets HEARTBEATs that are a quarter of the
+//!   time apart for which it has not been: a path that works again is found soon, compared with the
+//!   time that it was away. They are at least two round trips and at most a second apart, or two
+//!   round trips if that is longer. RFC 9260 8.3 and RFC 7829 3.2 (5) would send them an RTO apart,
+//!   which doubles up to RTO.Max, so that a path that was away for half a minute would be found up
+//!   to a minute later; and a path that lost one HEARTBEAT to an error, at least RTO.Min later. RFC
+//!   8085 3.1.1 allows one packet each round trip, and at about a hundred bytes a second the
+//!   congestion that the doubling guards against cannot arise. The errors still count after an RTO.
 //! - If no other path is active, only timeouts count, and the path stays active until
 //!   Path.Max.Retrans is exceeded. Then the potentially failed path with the fewest errors is taken
 //!   back, as by [CMT-PF](super::cmt_potentially_failed).
@@ -90,6 +98,9 @@ static PARAMETERS: [Setting; 1] = [Setting::time(
 /// Longest time between HEARTBEATs on a path that is not active, if two round trips are shorter.
 const PROBES: Duration = Duration::from_secs(1);
 
+/// HEARTBEATs are apart by the time for which the path has not been active, divided by this.
+const AWAY: u32 = 4;
+
 /// Time without a failure after which a path has to answer one HEARTBEAT less.
 const STEADY: Duration = Duration::from_secs(10);
 
@@ -105,6 +116,12 @@ const LOSSY: f64 = 0.25;
 
 /// Packets in flight of which a quarter of a round-trip time without an answer concerns several.
 const MANY: u32 = 16;
+
+/// Packets in flight of which an eighth of a round-trip time without an answer concerns several.
+const VERY_MANY: u32 = 64;
+
+/// Links may pause for so long, as radio links do to repeat a frame.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Packets in flight on a path whose round-trip time is up to date.
 const BUSY: u32 = 4;
@@ -141,6 +158,11 @@ struct Record {
 struct Lossy {
     since: Time,
     last: Time,
+    /// Acknowledgements in between: all, and those after which it was lossy.
+    acks: u32,
+    lossy: u32,
+    /// The last of them is counted in `lossy`.
+    counted: bool,
 }
 
 impl Suspect {
@@ -198,19 +220,33 @@ impl FailoverPolicy for Suspect {
         least.map_or(NoActivePath::Send, |p| NoActivePath::Activate(p.id))
     }
 
-    fn patience(&self, path: &PathView) -> Option<Patience> {
+    fn patience(&self, path: &PathView, paths: PathsView<'_>) -> Option<Patience> {
         let rtt = path.srtt?.max(path.last_rtt.unwrap_or_default());
         let shortest = path.rtt_range.map_or(rtt, |range| range.min);
-        let part = if path.in_flight >= MANY * path.max_chunk { 4 } else { 2 };
-        let margin = (shortest / part).max((4 * path.jitter).min(rtt)).max(self.least);
+        let part = match path.in_flight / path.max_chunk.max(1) {
+            0..MANY => shortest / 2,
+            MANY..VERY_MANY => shortest / 4,
+            VERY_MANY.. => (shortest / 8).max(PAUSE.min(shortest / 4)),
+        };
+        let other = paths.shortest_of_others(path.id).unwrap_or(shortest);
+        let difference = shortest.saturating_sub(other);
+        // `least` covers a small one.
+        let longer_way =
+            if difference > self.least / 2 { difference + self.least } else { Duration::ZERO };
+        let margin = part.max((4 * path.jitter).min(rtt)).max(self.least).max(longer_way);
         let spurious = self.paths.get(path.id).map_or(0, |record| record.spurious);
         let margin = margin + rtt.max(self.least) * spurious / 2;
         Some(Patience { age: rtt + margin, quiet: margin, single: self.ack_delay })
     }
 
-    fn probe_interval(&self, path: &PathView) -> Option<Duration> {
+    fn probe_interval(&self, now: Time, path: &PathView) -> Option<Duration> {
         let rtt = path.srtt.unwrap_or_default().max(path.last_rtt.unwrap_or_default());
-        Some(PROBES.max(2 * rtt))
+        // An inactive path has been away for as many RTOs as Path.Max.Retrans allows already.
+        let away = match path.state {
+            PathState::PotentiallyFailed => now.since(path.state_since) / AWAY,
+            _ => PROBES,
+        };
+        Some(away.min(PROBES).max(2 * rtt.max(self.least)))
     }
 
     fn after_silence(&mut self, path: &PathView, _: PathsView<'_>) -> PathState {
@@ -229,8 +265,11 @@ impl FailoverPolicy for Suspect {
         let rtt = path.srtt.unwrap_or_default().max(path.last_rtt.unwrap_or_default());
         // It lost less in between if this was not asked.
         let lossy = record.lossy.filter(|lossy| now.since(lossy.last) <= 2 * rtt);
-        let since = lossy.map_or(now, |lossy| lossy.since);
-        record.lossy = Some(Lossy { since, last: now });
+        let begins = Lossy { since: now, last: now, acks: 1, lossy: 0, counted: false };
+        let mut lossy = lossy.unwrap_or(begins);
+        lossy.lossy = lossy.lossy.saturating_add(u32::from(!lossy.counted));
+        (lossy.last, lossy.counted) = (now, true);
+        record.lossy = Some(lossy);
         let Some(srtt) = path.srtt else { return path.state };
         let late = mean_delivery(srtt, loss);
         let earlier = |other: &PathView| {
@@ -241,7 +280,8 @@ impl FailoverPolicy for Suspect {
                 && theirs < loss / 2.0
                 && other.srtt.is_some_and(|srtt| mean_delivery(srtt, theirs) < late)
         };
-        if now.since(since) < LOSSY_ROUNDS * rtt || !paths.iter().any(|other| earlier(&other)) {
+        let lasts = now.since(lossy.since) >= LOSSY_ROUNDS * rtt && lossy.lossy > lossy.acks / 2;
+        if !lasts || !paths.iter().any(|other| earlier(&other)) {
             return path.state;
         }
         (record.lossy, record.proofs) = (None, 0);
@@ -251,6 +291,9 @@ impl FailoverPolicy for Suspect {
 
     fn on_acknowledged(&mut self, now: Time, path: PathId) {
         let record = self.record(path);
+        if let Some(lossy) = &mut record.lossy {
+            (lossy.acks, lossy.counted) = (lossy.acks.saturating_add(1), false);
+        }
         if (record.relapses > 0 || record.spurious > 0) && now.since(record.steady_since) >= STEADY
         {
             record.steady_since = now;
@@ -351,11 +394,81 @@ mod tests {
     fn many_packets_in_flight_shorten_the_patience() {
         let policy = make(&SUSPECT);
         let mut paths = TestPaths::new(1);
-        paths.measure(0, MS(100));
+        paths.measure(0, MS(200));
         let mut quiet = |bytes| {
             paths.send(0, bytes);
-            policy.patience(&paths.view().path(PathId(0))).unwrap().quiet
+            policy.patience(&paths.view().path(PathId(0)), paths.view()).unwrap().quiet
         };
-        assert_eq!((quiet(3000), quiet(30_000)), (MS(50), MS(25)));
+        assert_eq!((quiet(3000), quiet(30_000), quiet(100_000)), (MS(100), MS(50), MS(25)));
+        // A short pause of a link is no failure.
+        let mut paths = TestPaths::new(1);
+        paths.measure(0, MS(100));
+        paths.send(0, 100_000);
+        let view = paths.view().path(PathId(0));
+        assert_eq!(policy.patience(&view, paths.view()).unwrap().quiet, MS(20));
+    }
+
+    /// SACKs for the path of 100 ms that have returned on the one of 40 ms, after 70 ms, return on
+    /// their own path from now on, and leave a gap of 30 ms. Not so on the path of 40 ms: its own
+    /// data keeps its own way back in use (RFC 9260 6.4).
+    #[test]
+    fn a_longer_way_back_is_no_silence() {
+        let policy = make(&SUSPECT);
+        let mut paths = TestPaths::new(2);
+        paths.measure(0, MS(40));
+        paths.measure(1, MS(70));
+        for path in [0, 1] {
+            paths.send(path, 100_000);
+        }
+        let quiet = |paths: &TestPaths, path| {
+            policy.patience(&paths.view().path(PathId(path)), paths.view()).unwrap().quiet
+        };
+        assert_eq!((quiet(&paths, 0), quiet(&paths, 1)), (MS(10), MS(35)));
+        // The shorter path is not in use.
+        paths.set_state(0, PathState::PotentiallyFailed);
+        assert_eq!(quiet(&paths, 1), Duration::from_micros(17_500));
+    }
+
+    #[test]
+    fn a_path_that_just_failed_is_probed_more_often() {
+        let policy = make(&SUSPECT);
+        let after = |rtt, state, ms| {
+            let mut paths = TestPaths::new(1);
+            paths.measure(0, rtt);
+            paths.set_state(0, state);
+            let view = paths.view().path(PathId(0));
+            policy.probe_interval(view.state_since + MS(ms), &view).unwrap()
+        };
+        let failed = PathState::PotentiallyFailed;
+        let intervals = [0, 160, 400, 4000, 60_000].map(|ms| after(MS(20), failed, ms));
+        assert_eq!(intervals, [40, 40, 100, 1000, 1000].map(MS));
+        assert_eq!(after(MS(20), PathState::Inactive, 0), MS(1000));
+        // RFC 8085 3.1.1: at most one packet each round trip.
+        assert_eq!(after(MS(3000), failed, 0), MS(6000));
+        // Not without end where nothing takes any time.
+        assert_eq!(after(Duration::ZERO, failed, 0), MS(10));
+    }
+
+    /// Two bursts that overfill the queue: the share of recent losses is high for a few
+    /// acknowledgements each time, a round trip and a half apart.
+    #[test]
+    fn two_bursts_of_losses_are_not_a_path_that_loses_always() {
+        let judge = |share_of_acks: u64| {
+            let mut policy = make(&SUSPECT);
+            let paths = paths(2);
+            let path = paths.view().path(PathId(0));
+            let mut left = false;
+            for n in 0..100 {
+                let now = Time::from_nanos(n * 1_000_000);
+                policy.on_acknowledged(now, PathId(0));
+                if n % 30 < share_of_acks {
+                    let state = policy.after_losses(now, &path, paths.view());
+                    left |= state == PathState::PotentiallyFailed;
+                }
+            }
+            left
+        };
+        assert!(!judge(10));
+        assert!(judge(30));
     }
 }

@@ -3,9 +3,11 @@
 //! A path delivers a chunk after half of its smoothed round-trip time, and a lost one again after
 //! 1.25 round trips more (RFC 8985 6.2: a reordering window of a quarter), so that with losses of
 //! share p the mean time is `srtt * (1/2 + 1.25 p / (1 - p))`. A path without room in its window
-//! counts with another half of a round trip, in which acknowledgements make room. As in
-//! RTX-LOSSRATE and RTX-CWND (Iyengar 2004, II), retransmissions avoid paths that lose packets,
-//! and as in RTX-ASAP they avoid full windows.
+//! counts with the time until acknowledgements make room: the bytes in flight beyond the window at
+//! the rate of the path. A full window of many packets has room again with the next
+//! acknowledgement, and retransmissions precede new data (RFC 9260 6.1 C). As in RTX-LOSSRATE and
+//! RTX-CWND (Iyengar 2004, II), retransmissions avoid paths that lose packets, and as in RTX-ASAP
+//! they avoid windows that stay full.
 
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use super::{LossCause, LostChunk, RetransmissionPolicy, same_unless_failed};
 use crate::ids::PathId;
 use crate::path::{PathView, PathsView};
 use crate::policy::entry::Entry;
+use crate::policy::scheduler::earliest::wait;
 use crate::rng::Rng;
 
 /// See the [module](self).
@@ -52,8 +55,8 @@ fn delivery(path: &PathView, chunk: &LostChunk) -> Option<f64> {
         let again = if once { LOST_ONCE } else { LOST_OFTEN };
         loss += (1.0 - loss) * again;
     }
-    let waits = if path.has_room() || path.send_credit { 0.0 } else { 0.5 };
-    Some(mean_delivery(srtt, loss) + waits * srtt.as_secs_f64())
+    let waits = if path.has_room() || path.send_credit { 0.0 } else { wait(path) };
+    Some(mean_delivery(srtt, loss) + waits)
 }
 
 impl RetransmissionPolicy for Earliest {
@@ -91,6 +94,25 @@ mod tests {
         assert_eq!(choose(&paths, 0, LossCause::FastRetransmit), 0);
         paths.set_state(0, PathState::PotentiallyFailed);
         assert_eq!(choose(&paths, 0, LossCause::FastRetransmit), 1);
+    }
+
+    /// A chunk that the first of two equal paths has just lost is lost there again more likely
+    /// than elsewhere: it waits for an acknowledgement on
+    /// the other path, whose window is full, but not for half of its window to be delivered.
+    #[test]
+    fn a_full_window_delays_by_what_exceeds_it() {
+        let mut paths = TestPaths::new(2);
+        for path in [0, 1] {
+            paths.measure(path, Duration::from_millis(300));
+            paths.set_window(path, 750_000, 375_000);
+        }
+        let lost = lost_chunk(1, 0, LossCause::FastRetransmit);
+        let mut rng = Rng::new(&crate::Seed::from_u64(1));
+        paths.send(1, 750_000);
+        assert_eq!(Earliest.path(&lost, paths.view(), &mut rng).0, 1);
+        // The window was cut to half.
+        paths.set_window(1, 375_000, 375_000);
+        assert_eq!(Earliest.path(&lost, paths.view(), &mut rng).0, 0);
     }
 
     /// Not so a path that is a third longer.

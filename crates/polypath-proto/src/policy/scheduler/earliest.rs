@@ -50,7 +50,7 @@ pub(crate) fn delivery(path: &PathView) -> Option<f64> {
 }
 
 /// Expected seconds until a path without room has room for a packet.
-fn wait(path: &PathView) -> f64 {
+pub(crate) fn wait(path: &PathView) -> f64 {
     let srtt = path.srtt.unwrap_or_default().as_secs_f64();
     let excess = f64::from(path.in_flight.saturating_sub(path.limit) + path.max_chunk);
     excess / rate(path, srtt)
