@@ -380,6 +380,9 @@ pub(crate) fn close(fd: c_int) -> Option<c_int> {
     let (sock, last) = socket::remove(fd)?;
     let (on, seconds) = lock(&sock.options).linger;
     leave(&sock, last);
+    if last {
+        sock.link.inbox().close();
+    }
     // SAFETY: the caller closes this descriptor, which is valid as long as it is in the table.
     let closed = unsafe { real::close(fd) };
     sock.link.left.notify_one();

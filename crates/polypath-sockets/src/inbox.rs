@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::io;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -32,8 +32,10 @@ pub(crate) struct Inbox {
     signalling: Mutex<()>,
     /// Packets with data that the program has not read.
     unread: AtomicI64,
-    /// Notified when there is room again.
+    /// Notified when there is room again, or nothing reads.
     pub(crate) room: Notify,
+    /// The last descriptor has been closed.
+    closed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -118,6 +120,19 @@ impl Inbox {
 
     pub(crate) fn is_shared(&self) -> bool {
         self.lock().shared
+    }
+
+    /// The last descriptor of this process is about to be closed. A thread that has just looked it up
+    /// may still wait in the pair, whose end the engine does not see until then, and reads nothing
+    /// from here.
+    pub(crate) fn close(&self) {
+        self.closed.store(!self.is_shared(), Ordering::Release);
+        self.room.notify_waiters();
+    }
+
+    /// Whether nothing reads, so that there will be no room.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// In a child of fork. Packets of an association that was over before do not come from the

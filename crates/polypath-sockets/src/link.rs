@@ -365,7 +365,9 @@ impl Link {
             match pushed {
                 Ok(Pushed::Done) => return true,
                 Ok(Pushed::Moved) => {}
-                Ok(Pushed::Full) if route.fd.get_ref().hung_up() => return false,
+                Ok(Pushed::Full) if route.inbox.is_closed() || route.fd.get_ref().hung_up() => {
+                    return false;
+                }
                 Ok(Pushed::Full) => {
                     route.inbox.signal(route.fd.get_ref());
                     tokio::select! {

@@ -12,6 +12,9 @@ use crate::real;
 /// Numbers that the bit map covers.
 const DESCRIPTORS: u64 = 1 << 16;
 
+/// A limit of descriptors of which the engine may have a quarter.
+const ENOUGH: u64 = 4096;
+
 /// A bit for each descriptor: whether it is the engine's.
 static PRIVATE: [AtomicU64; DESCRIPTORS as usize / 64] =
     [const { AtomicU64::new(0) }; DESCRIPTORS as usize / 64];
@@ -80,7 +83,10 @@ pub fn marked() -> impl Iterator<Item = u32> {
 }
 
 /// Raises the limit of descriptors as far as the system permits. The numbers up to the old limit
-/// stay the program's.
+/// stay the program's. Where the limit is high and cannot be raised, as in most containers, the
+/// engine has the last quarter of them, which hardly a program reaches. Otherwise a number that the
+/// program has closed becomes the engine's: a thread that still uses it would read the engine's
+/// packets, and wait for the next ones.
 pub(crate) fn reserve() {
     // SAFETY: the structure is valid during the calls.
     unsafe {
@@ -92,6 +98,8 @@ pub(crate) fn reserve() {
         limit.rlim_cur = limit.rlim_max.min(DESCRIPTORS);
         if limit.rlim_cur > old && libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) == 0 {
             BASE.store(old as c_int, Ordering::Release);
+        } else if old >= ENOUGH {
+            BASE.store((old.min(DESCRIPTORS) / 4 * 3) as c_int, Ordering::Release);
         }
     }
 }
