@@ -122,9 +122,9 @@ impl Inbox {
         self.lock().shared
     }
 
-    /// The last descriptor of this process is about to be closed. A thread that has just looked it up
-    /// may still wait in the pair, whose end the engine does not see until then, and reads nothing
-    /// from here.
+    /// The last descriptor of this process is about to be closed. A thread that has just looked it
+    /// up may still wait in the pair, whose end the engine does not see until then, and reads
+    /// nothing from here.
     pub(crate) fn close(&self) {
         self.closed.store(!self.is_shared(), Ordering::Release);
         self.room.notify_waiters();
