@@ -46,8 +46,10 @@ pub(crate) struct Args {
     /// Set a constant, such as rto_min=200ms; may be repeated (see polypath profiles)
     #[arg(short, long, value_name = "KEY=VALUE", help_heading = "Protocol")]
     config: Vec<String>,
-    /// Answer the system calls of the program and of all that it starts, also if a library could be
-    /// preloaded (needs Linux 5.19)
+    /// Answer the program's system calls, even if a library can be preloaded
+    ///
+    /// Also those of the programs that it starts. Static and Go programs need it, and have it by
+    /// default. It needs Linux 5.19.
     #[arg(long, help_heading = "Program")]
     system_calls: bool,
     /// When the program ends, list its requests that polypath does not support
