@@ -135,13 +135,11 @@ impl Association {
             if patient && self.waits_for_room(state) {
                 return Err(SendError::WouldBlock);
             }
+            let before = self.protocol(state).unsent();
             match self.protocol(state).send(now, message) {
                 Ok(()) => {
                     // With that much before it, the driver is busy, or waits for acknowledgements.
-                    if plain
-                        && self.protocol(state).unsent() >= BUSY
-                        && !self.entry(state).overtaking
-                    {
+                    if plain && before >= BUSY && !self.entry(state).overtaking {
                         return Ok(());
                     }
                     if here && self.protocol(state).buffered() <= LITTLE {

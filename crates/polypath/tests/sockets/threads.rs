@@ -52,3 +52,28 @@ fn messages_leave_while_the_runtime_stands_still() {
     other.join().unwrap();
     assert_eq!(numbers.iter().count() + 3, sent);
 }
+
+/// A message that is larger than what keeps the endpoint's task busy wakes it from its sleep.
+/// Otherwise each waited for the next timer, a second.
+#[test]
+fn large_messages_leave_an_idle_endpoint() {
+    runtime().block_on(async {
+        let server = server(&["127.0.0.1"], &Config::rfc9260());
+        let to = server.local_addresses()[0];
+        let client = client(&["127.0.0.2"], &Config::rfc9260());
+        let near = soon(client.connect(ConnectOptions::new(PORT, [to]))).await.unwrap();
+        let far = soon(server.accept()).await.unwrap();
+        soon(async {
+            for n in 0..100 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                let message = Message::new(StreamId(0), vec![7; 200_000]);
+                match n % 2 {
+                    0 => near.try_send(message).unwrap(),
+                    _ => near.try_send_here(message).unwrap(),
+                }
+                assert_eq!(far.recv().await.unwrap().unwrap().payload.len(), 200_000);
+            }
+        })
+        .await;
+    });
+}
