@@ -15,6 +15,7 @@ const SCTP: c_int = libc::IPPROTO_SCTP;
 
 // Options of `linux/sctp.h` that have more in them than a value.
 const STATUS: c_int = 14;
+const BINDX_ADD: c_int = 100;
 const PEELOFF: c_int = 102;
 const CONNECTX: c_int = 110;
 const CONNECTX3: c_int = 111;
@@ -37,6 +38,10 @@ pub(crate) fn set(call: &Call<'_>, socket: &Socket) -> Answer {
     // The function finds out what is wrong with a null pointer.
     let at = if there.is_ok() { value.as_ptr() } else { std::ptr::null() };
     let length = value.len() as socklen_t;
+    if level == SCTP && name == BINDX_ADD {
+        // As before bind(2): a socket that has just been closed has no address any more.
+        call.state.table.sweep();
+    }
     let attempt = || {
         // SAFETY: the value is valid for its length, or null.
         unsafe { api::setsockopt(fd, level, name, at.cast(), length) as isize }
