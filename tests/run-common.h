@@ -4,6 +4,7 @@
 #define RUN_COMMON_H
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <linux/sctp.h>
 #include <netinet/in.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 /* libsctp's functions; its header conflicts with linux/sctp.h on some systems. */
 int sctp_bindx(int, struct sockaddr *, int, int);
@@ -68,6 +70,22 @@ static inline int socket_with_limit(int family, int style) {
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     setsockopt(fd, IPPROTO_SCTP, SCTP_NODELAY, &on, sizeof on);
     return fd;
+}
+
+/* Seconds. */
+static inline double now(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return at.tv_sec + at.tv_nsec / 1e9;
+}
+
+static inline int open_descriptors(void) {
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
 }
 
 static inline struct sockaddr_in loopback(int port) {

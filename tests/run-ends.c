@@ -3,7 +3,6 @@
 
 #define _GNU_SOURCE
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,21 +24,6 @@ static struct sockaddr_in address(const char *ip, int port) {
 }
 
 static int sctp_socket(void) { return socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP); }
-
-static double now(void) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return at.tv_sec + at.tv_nsec / 1e9;
-}
-
-static int open_descriptors(void) {
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
 
 static int listener;
 

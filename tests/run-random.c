@@ -5,7 +5,6 @@
 
 #define _GNU_SOURCE
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -49,15 +48,6 @@ static unsigned draw(unsigned below) {
 static void contradicts(const char *what, int pair, long result) {
     printf("pair %d: %s (result %ld, errno %d, %s)\n", pair, what, result, errno, strerror(errno));
     exit(1);
-}
-
-static int open_descriptors(void) {
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
 }
 
 static void connect_pair(int pair) {

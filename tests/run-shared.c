@@ -4,7 +4,6 @@
 
 #define _GNU_SOURCE
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -23,21 +22,6 @@
 enum { WRITERS = 4, READERS = 4, EACH = 1500, ALL = WRITERS * EACH, LARGEST = 20000 };
 
 static int listener, port = 5000;
-
-static double now(void) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return at.tv_sec + at.tv_nsec / 1e9;
-}
-
-static int open_descriptors(void) {
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
 
 /* Resident memory in KiB, without what the allocator keeps. */
 static long resident(void) {

@@ -32,12 +32,6 @@ static void alarm_in(int milliseconds, int flags) {
     setitimer(ITIMER_REAL, &time, NULL);
 }
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + time.tv_nsec / 1e9;
-}
-
 /* Both ends of a new association. */
 static int connected(int *peer) {
     struct sockaddr_in to = loopback(PORT);

@@ -127,7 +127,6 @@ impl Inbox {
     /// nothing from here.
     pub(crate) fn close(&self) {
         self.closed.store(!self.is_shared(), Ordering::Release);
-        self.room.notify_waiters();
     }
 
     /// Whether nothing reads, so that there will be no room.

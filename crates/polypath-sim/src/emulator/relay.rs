@@ -366,7 +366,7 @@ impl Relay {
             // The datagrams that two sockets exchange are one flow in each direction.
             let socket = 2 * datagram.path as u64 + u64::from(datagram.forward);
             let flow = if whole { packet::flow(&datagram.bytes) } else { socket };
-            Origin { flow, id: self.named }
+            Origin { flow, id: self.named, background: false }
         } else {
             Origin::default()
         };

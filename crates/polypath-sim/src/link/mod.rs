@@ -84,6 +84,8 @@ pub struct Origin {
     pub flow: u64,
     /// The driver's name for the packet, which [`Link::depart`] returns.
     pub id: u64,
+    /// It is background traffic.
+    pub background: bool,
 }
 
 /// Shows whether the link stayed up since a packet was offered.
@@ -223,19 +225,6 @@ impl Link {
         allows: Allows,
         origin: Origin,
     ) -> Verdict {
-        self.offer_any(now, size, payload, allows, origin, false)
-    }
-
-    #[inline]
-    fn offer_any(
-        &mut self,
-        now: Time,
-        size: u32,
-        payload: &[u8],
-        allows: Allows,
-        origin: Origin,
-        background: bool,
-    ) -> Verdict {
         self.counters.offered += 1;
         self.counters.offered_bytes += u64::from(size);
         // Make the same draws for every packet, so that its fate depends on its number alone.
@@ -274,7 +263,7 @@ impl Link {
             size,
             since: now,
             epoch: self.epoch,
-            background,
+            background: origin.background,
             may_mark: allows.mark,
             marked,
             held_up,
@@ -369,7 +358,7 @@ impl Link {
     #[inline]
     pub fn offer_background(&mut self, now: Time, size: u32, origin: Origin) -> Verdict {
         let before = self.counters;
-        let verdict = self.offer_any(now, size, &[], Allows::default(), origin, true);
+        let verdict = self.offer_as(now, size, &[], Allows::default(), origin);
         self.background.add_change(&before, &self.counters);
         verdict
     }

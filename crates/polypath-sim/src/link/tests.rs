@@ -136,7 +136,7 @@ fn under_codel_packets_wait_for_the_transmitter() {
     let mut link = link(LinkConfig { codel: Some(Codel::default()), ..ten_mbit() });
     let t = Time::from_millis(100);
     let offer = |link: &mut Link, id| {
-        link.offer_as(t, 1500, &PAYLOAD, Allows::default(), Origin { flow: 0, id })
+        link.offer_as(t, 1500, &PAYLOAD, Allows::default(), Origin { id, ..Origin::default() })
     };
     assert_eq!(at(offer(&mut link, 0)), t + Duration::from_micros(46_200));
     assert_eq!(link.departure(t), None);
@@ -157,7 +157,7 @@ fn an_outage_drops_what_waits_under_codel() {
     let mut link = link(LinkConfig { codel: Some(Codel::default()), ..ten_mbit() });
     let t = Time::from_millis(100);
     for id in 0..3 {
-        link.offer_as(t, 1500, &PAYLOAD, Allows::default(), Origin { flow: 0, id });
+        link.offer_as(t, 1500, &PAYLOAD, Allows::default(), Origin { id, ..Origin::default() });
     }
     link.set_down(t);
     assert_eq!(link.counters().lost_outage, 3);
@@ -276,7 +276,7 @@ fn drive(config: &LinkConfig, steps: &[Step]) -> Result<Vec<Verdict>, TestCaseEr
                 sizes.push(size);
                 let payload = &PAYLOAD[..size as usize - 20];
                 let allows = Allows { fragments: false, mark: id.is_multiple_of(3) };
-                let origin = Origin { flow: id % 5, id };
+                let origin = Origin { flow: id % 5, id, background: false };
                 let verdict = link.offer_as(now, size, payload, allows, origin);
                 prop_assert!(
                     verdict != Verdict::Wait || link.departure(now).is_some_and(|at| at >= now)

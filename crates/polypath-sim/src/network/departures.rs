@@ -43,13 +43,13 @@ pub(super) fn origin(id: PacketId, packet: &Packet) -> Origin {
     if packet.destination.port() == 0 {
         packet.bytes().get(..4).hash(&mut flow);
     }
-    Origin { flow: flow.finish(), id: id.index() as u64 }
+    Origin { flow: flow.finish(), id: id.index() as u64, background: false }
 }
 
 /// The name and the flow of a background packet: each source is a flow.
 pub(super) fn background(source: u32, hop: u32) -> Origin {
     let id = BACKGROUND | u64::from(source) << 31 | u64::from(hop);
-    Origin { flow: BACKGROUND | u64::from(source), id }
+    Origin { flow: BACKGROUND | u64::from(source), id, background: true }
 }
 
 /// The packet with this name.

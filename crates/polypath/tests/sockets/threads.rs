@@ -15,7 +15,7 @@ fn runtime() -> Runtime {
 
 #[test]
 fn messages_leave_while_the_runtime_stands_still() {
-    let (port, told) = mpsc::channel();
+    let (port, ports) = mpsc::channel();
     let (number, numbers) = mpsc::channel();
     let other = thread::spawn(move || {
         runtime().block_on(async {
@@ -27,7 +27,7 @@ fn messages_leave_while_the_runtime_stands_still() {
             }
         });
     });
-    let to = format!("127.0.0.1:{}", told.recv().unwrap()).parse().unwrap();
+    let to = format!("127.0.0.1:{}", ports.recv().unwrap()).parse().unwrap();
     let own = runtime();
     let (_client, near) = own.block_on(async {
         let client = client(&["127.0.0.2"], &Config::rfc9260());
