@@ -44,9 +44,13 @@ def test_simulations(processes, tmp_path, words):
 
 @pytest.mark.needs("namespaces")
 def test_a_file_between_two_hosts(processes, tmp_path, hosts):
-    """The two hosts have the addresses of the README."""
+    """The receiver has the address of the README, and one in a second network, which the README does not
+    name: both become paths."""
     (receive,), (send,) = commands("polypath", "recv"), commands("polypath", "send")
-    wanted = [send[3], *send[send.index("--via") + 1].split(",")]
+    wanted = [send[3], "198.51.100.10"]
+    for path in (1, 2):
+        hosts.a.ip("addr", "flush", "dev", f"va{path}")
+        hosts.b.ip("addr", "flush", "dev", f"vb{path}")
     for path, address in enumerate(wanted, start=1):
         network = address.rpartition(".")[0]
         hosts.a.ip("addr", "add", f"{network}.1/24", "dev", f"va{path}")
@@ -63,3 +67,5 @@ def test_a_file_between_two_hosts(processes, tmp_path, hosts):
     assert receiver.wait().code == 0, receiver.err
     assert sha256(tmp_path / "there" / send[2]) == sent
     assert sent in sender.out
+    for address in wanted:
+        assert f"> {address}  " in sender.out, sender.out

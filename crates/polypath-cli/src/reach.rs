@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use polypath::{
@@ -41,7 +41,7 @@ pub(crate) struct Reach {
     /// Use this address of the peer as the primary path [default: HOST]
     #[arg(long, value_name = "ADDR", hide_short_help = true)]
     pub(crate) primary: Option<IpAddr>,
-    /// Local addresses to send from [default: chosen by the routes]
+    /// Local addresses to send from [default: those that reach the peer]
     #[arg(short, long, value_name = "LOCAL", value_delimiter = ',')]
     pub(crate) bind: Vec<IpAddr>,
     /// Use this interface or local address only while no other works
@@ -266,10 +266,18 @@ impl Reach {
         Ok(remotes)
     }
 
-    /// The addresses to bind: the requested ones, or the source addresses of the routes to the
-    /// peer.
+    /// The addresses to bind: the requested ones, or all of the host of the peer's families, which
+    /// the endpoint pairs with those of the peer. An endpoint that follows the host's addresses, or
+    /// speaks SCTP over IP, begins with the source addresses of the routes to the peer.
     fn local_addresses(&self, remotes: &[Remote]) -> Result<Vec<IpAddr>, Failure> {
         let mut addresses = self.bind.clone();
+        let chosen = !self.bind.is_empty() || remotes.iter().any(|(_, local)| local.is_some());
+        if !chosen && !self.follow_addresses && !self.raw {
+            let any = |v4| remotes.iter().any(|(remote, _)| remote.is_ipv4() == v4);
+            addresses.extend(any(true).then_some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
+            addresses.extend(any(false).then_some(IpAddr::V6(Ipv6Addr::UNSPECIFIED)));
+            return Ok(addresses);
+        }
         for (remote, local) in remotes {
             match local {
                 Some(local) => addresses.push(*local),

@@ -203,7 +203,10 @@ pub(crate) fn can_pair(ip: IpAddr, other: IpAddr) -> bool {
 /// The local addresses that may be announced to a peer at `destination`.
 pub(crate) fn usable(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
     let (announced, widest) = (shared.config.announced.as_ref(), Scope::of(destination));
-    let most = announced.map_or(usize::MAX, |_| MOST_LISTED);
+    // A program on this host needs no other address, unless loopback addresses are announced, too.
+    let alone = destination.is_loopback()
+        && announced.is_some_and(|list| !list.iter().any(IpAddr::is_loopback));
+    let most = announced.map_or(usize::MAX, |_| if alone { 0 } else { MOST_LISTED });
     let addresses = announced.unwrap_or(&shared.config.addresses).iter();
     let in_scope = move |ip: &&IpAddr| announced.is_none() || Scope::of(**ip) <= widest;
     addresses.filter(move |ip| can_pair(**ip, destination)).filter(in_scope).take(most)

@@ -14,6 +14,14 @@ pub trait RouteTable: Send + Sync + Debug {
     fn source_for(&self, remote: IpAddr, locals: &[IpAddr]) -> Option<IpAddr> {
         self.local_for(remote, 0, locals)
     }
+
+    /// The addresses among `locals` that each reach `remote` over a network of their own; the one
+    /// that the routes prefer is the first. A local address that has no other path gets one to such
+    /// a remote address. A table that does not know the networks returns none.
+    fn all_for(&self, remote: IpAddr, locals: &[IpAddr]) -> Vec<IpAddr> {
+        let _ = (remote, locals);
+        Vec::new()
+    }
 }
 
 /// Pairs by the longest common prefix, which suits hosts on common networks; of several equally

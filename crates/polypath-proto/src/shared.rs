@@ -34,8 +34,9 @@ pub struct EndpointConfig {
     /// follows address changes.
     pub host_addresses: Option<Vec<IpAddr>>,
     /// Addresses to list to peers instead of [`addresses`](Self::addresses), for an endpoint bound
-    /// to an unspecified address: those of them whose scope includes the peer, up to 16. `None`
-    /// lists none.
+    /// to an unspecified address: those of them whose scope includes the peer, up to 16; to a peer
+    /// on the loopback interface only if there is a loopback address among them. Paths begin at
+    /// them where the routes allow it. `None` lists none.
     pub announced: Option<Vec<IpAddr>>,
     /// How packets are transported.
     pub encapsulation: Encapsulation,

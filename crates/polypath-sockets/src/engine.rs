@@ -166,7 +166,7 @@ impl Engine {
             encryption: settings.encrypt.then(Encryption::default),
             auth_keys: auth_keys.clone(),
             follow_addresses: options.auto_asconf,
-            announce_all: true,
+            announce: polypath::Announce::All,
             shared: (!settings.encrypt).then(|| self.sockets.clone()),
             ..EndpointOptions::default()
         };

@@ -13,7 +13,8 @@ use crate::encapsulation::Encapsulation;
 use crate::error::{BindError, ConnectError, SendError};
 use crate::locals::{Announced, Locals, Opener};
 use crate::observer::Observer;
-use crate::options::{ConnectOptions, EndpointOptions};
+use crate::options::{Announce, ConnectOptions, EndpointOptions};
+use crate::routes::Preferred;
 use crate::secure::Secure;
 use crate::shared::{Entry, HandleState, Leaving, Shared};
 use crate::socket::{self, Owner, Place, SocketStats};
@@ -97,13 +98,16 @@ impl Endpoint {
             Encapsulation::RawIp => proto::Encapsulation::RawIp,
         };
         let system = !matches!(opener.place, Place::Network(_));
-        let announced = Announced::new(&addresses).filter(|_| options.announce_all && system);
+        let announced = Announced::new(&addresses, options.announce).filter(|_| system);
         let config = EndpointConfig {
             listen: options.listen,
             announced: announced.map(Announced::read),
             max_associations: options.max_associations,
             association: options.config,
-            routes: options.routes,
+            routes: match options.announce {
+                Announce::All => Arc::new(Preferred(options.routes)),
+                _ => options.routes,
+            },
             checksum: options.checksum,
             auth_keys: options.auth_keys,
             preferences: options.preferences,

@@ -9,6 +9,8 @@ use polypath_proto::Time;
 
 use crate::encapsulation::Encapsulation;
 use crate::error::BindError;
+use crate::options::Announce;
+use crate::routes;
 use crate::shared::State;
 use crate::socket::{self, Owner, Place, Socket};
 use crate::watch::{self, Watch};
@@ -67,19 +69,25 @@ pub(crate) struct Locals {
 pub(crate) struct Announced {
     v4: bool,
     v6: bool,
+    which: Announce,
 }
 
 impl Announced {
-    /// `None` if no address is unspecified.
-    pub(crate) fn new(bound: &[IpAddr]) -> Option<Self> {
+    /// `None` if no address is unspecified, or nothing is to be announced.
+    pub(crate) fn new(bound: &[IpAddr], which: Announce) -> Option<Self> {
         let v4 = bound.iter().any(|ip| ip.is_unspecified() && ip.is_ipv4());
         let v6 = bound.iter().any(|ip| ip.is_unspecified() && ip.is_ipv6());
-        (v4 || v6).then_some(Self { v4, v6 })
+        ((v4 || v6) && which != Announce::None).then_some(Self { v4, v6, which })
     }
 
     /// The host's addresses of these families at the moment; none if they cannot be read.
     pub(crate) fn read(self) -> Vec<IpAddr> {
-        let all = watch::announced().inspect_err(|error| {
+        let all = match self.which {
+            Announce::None => Ok(Vec::new()),
+            Announce::Useful => routes::useful(),
+            Announce::All => watch::announced(),
+        };
+        let all = all.inspect_err(|error| {
             tracing::warn!("cannot read the host's addresses: {error}");
         });
         let fits = |ip: &IpAddr| if ip.is_ipv4() { self.v4 } else { self.v6 };

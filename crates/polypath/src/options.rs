@@ -109,11 +109,9 @@ pub struct EndpointOptions {
     /// 8.1.23), except loopback and link-local ones. [`Config::dynamic_addresses`] describes the
     /// effect on associations. Default: no.
     pub follow_addresses: bool,
-    /// Whether an endpoint bound to an unspecified address lists the host's addresses to its peers
-    /// when an association begins, so that it is multihomed: those whose scope includes the peer's
-    /// address, at most 16 (RFC 9260 5.1.2). Default: no; the peer learns the addresses that it
-    /// receives packets from.
-    pub announce_all: bool,
+    /// The addresses of the host that an endpoint bound to an unspecified address lists to its
+    /// peers when an association begins (RFC 9260 5.1.2).
+    pub announce: Announce,
     /// Network in which the sockets are bound. Default: `None`, the operating system's. Others have
     /// UDP only, and their addresses are not followed; they come with [`routes`](Self::routes) of
     /// their own.
@@ -125,6 +123,27 @@ pub struct EndpointOptions {
     /// Source of verification tags, initial TSNs and cookie secrets. Default: `None`, the operating
     /// system's randomness. Set it only in tests.
     pub seed: Option<Seed>,
+}
+
+/// The addresses of the host that an endpoint bound to an unspecified address (`0.0.0.0`, `::`)
+/// lists to its peers, and that its paths begin at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Announce {
+    /// None: the peer learns the addresses that it receives packets from. Paths begin where the
+    /// routes choose.
+    None,
+    /// The addresses that can be of use to the peer, so that the association has a path over each
+    /// network without configuration: those whose scope includes the peer's address, one of each
+    /// interface, without loopback ones, and without those of bridges that only programs on this
+    /// host are behind. At most 16. Each gets a path if its interface has a route to the peer, even
+    /// if the host's routes prefer another interface. A peer on the loopback interface learns of
+    /// none. The default.
+    #[default]
+    Useful,
+    /// Every address whose scope includes the peer's, loopback ones included, as SCTP in Linux
+    /// does. At most 16. Paths begin where the routes choose.
+    All,
 }
 
 impl Default for EndpointOptions {
@@ -143,7 +162,7 @@ impl Default for EndpointOptions {
             auth_keys: AuthKeys::default(),
             preferences: Vec::new(),
             follow_addresses: false,
-            announce_all: false,
+            announce: Announce::default(),
             network: None,
             shared: None,
             seed: None,

@@ -92,14 +92,26 @@ pub fn addresses_of(interface: &str) -> std::io::Result<Vec<IpAddr>> {
 /// The addresses of one interface, or of all.
 #[cfg(unix)]
 fn addresses_on(name: Option<&str>) -> std::io::Result<Vec<IpAddr>> {
+    let there = named()?.into_iter().filter(|(one, _)| name.is_none_or(|name| name == one));
+    let mut found: Vec<IpAddr> = Vec::new();
+    for (_, ip) in there {
+        if !found.contains(&ip) {
+            found.push(ip);
+        }
+    }
+    Ok(found)
+}
+
+/// The addresses that [`addresses`] lists, with the names of their interfaces.
+#[cfg(unix)]
+pub(crate) fn named() -> std::io::Result<Vec<(String, IpAddr)>> {
     use nix::net::if_::InterfaceFlags;
-    let up = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
-    listed(up, |interface, ip| {
+    listed(InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING, |ip| {
         let local = match ip {
             IpAddr::V4(ip) => ip.is_link_local(),
             IpAddr::V6(ip) => ip.is_unicast_link_local(),
         };
-        name.is_none_or(|name| name == interface) && !local && !ip.is_loopback()
+        !local && !ip.is_loopback()
     })
 }
 
@@ -107,19 +119,21 @@ fn addresses_on(name: Option<&str>) -> std::io::Result<Vec<IpAddr>> {
 /// that are up, including loopback ones. IPv6 link-local ones need a zone.
 #[cfg(unix)]
 pub(crate) fn announced() -> std::io::Result<Vec<IpAddr>> {
-    listed(
+    let all = listed(
         nix::net::if_::InterfaceFlags::IFF_UP,
-        |_, ip| !matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local()),
-    )
+        |ip| !matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local()),
+    );
+    Ok(all?.into_iter().map(|(_, ip)| ip).collect())
 }
 
-/// The addresses of interfaces with these flags that fulfil a condition.
+/// The addresses of interfaces with these flags that fulfil a condition, each once, with the names
+/// of the interfaces.
 #[cfg(unix)]
 fn listed(
     flags: nix::net::if_::InterfaceFlags,
-    fits: impl Fn(&str, IpAddr) -> bool,
-) -> std::io::Result<Vec<IpAddr>> {
-    let mut found: Vec<IpAddr> = Vec::new();
+    fits: impl Fn(IpAddr) -> bool,
+) -> std::io::Result<Vec<(String, IpAddr)>> {
+    let mut found: Vec<(String, IpAddr)> = Vec::new();
     for interface in nix::ifaddrs::getifaddrs()? {
         let Some(address) = interface.address else { continue };
         let ip: IpAddr = match (address.as_sockaddr_in(), address.as_sockaddr_in6()) {
@@ -127,9 +141,11 @@ fn listed(
             (_, Some(v6)) => v6.ip().into(),
             _ => continue,
         };
-        let usable = interface.flags.contains(flags) && fits(&interface.interface_name, ip);
-        if usable && !found.contains(&ip) {
-            found.push(ip);
+        let usable = interface.flags.contains(flags) && fits(ip);
+        let known =
+            found.iter().any(|(name, known)| *known == ip && *name == interface.interface_name);
+        if usable && !known {
+            found.push((interface.interface_name, ip));
         }
     }
     Ok(found)

@@ -330,6 +330,11 @@ impl Association {
         }
         self.record_announced(cookie.local);
         self.record_announced(from.local.ip());
+        if self.shared.config.announced.is_some() {
+            // The peer does not know the others.
+            let listed = init::usable(&self.shared, cookie.remote.ip());
+            self.paths.sources = listed.copied().collect();
+        }
         sender!(self).set_peer_addresses(now, &cookie.addresses, from.remote.port());
         self.handshake.peer_lists_none = cookie.addresses.len() == 1;
         if let Some(path) = confirmed {

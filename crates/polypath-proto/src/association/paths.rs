@@ -143,6 +143,7 @@ impl Sender<'_> {
             let locals = &shared.config.addresses;
             let by_route = shared.config.routes.local_for(*ip, index, locals);
             if !known && let Some(local) = by_route {
+                let local = self.idle_local_for(*ip, local).unwrap_or(local);
                 self.add_path(now, local, remote);
             }
             if self.config.full_mesh() {
@@ -154,6 +155,52 @@ impl Sender<'_> {
             }
             if by_route.is_none() && !self.paths.lead_to(*ip) {
                 self.paths.add_pathless(remote);
+            }
+        }
+        self.use_idle_locals(now);
+    }
+
+    /// The local addresses that paths may begin at, and none does.
+    fn idle_locals(&self) -> Vec<IpAddr> {
+        let busy = |local: &IpAddr| self.paths.present().any(|p| p.local() == *local);
+        let sources = self.paths.sources(self.shared).iter();
+        sources.filter(|local| !local.is_unspecified() && !busy(local)).copied().collect()
+    }
+
+    /// A local address without a path that reaches `remote` over a network of its own, if the one
+    /// that the routes prefer has a path already.
+    fn idle_local_for(&self, remote: IpAddr, preferred: IpAddr) -> Option<IpAddr> {
+        let idle = self.idle_locals();
+        if idle.is_empty() || !self.paths.present().any(|p| p.local() == preferred) {
+            return None;
+        }
+        let all = self.shared.config.routes.all_for(remote, self.paths.sources(self.shared));
+        all.into_iter().find(|local| idle.contains(local))
+    }
+
+    /// Gives each local address that has no path one to an address of the peer that it reaches over
+    /// a network of its own, if there is one: to that with the fewest paths.
+    fn use_idle_locals(&mut self, now: Time) {
+        let idle = self.idle_locals();
+        // Nothing but the loopback interface leads to a peer on the same host.
+        if idle.is_empty() || self.paths.remotes().any(|ip| ip.is_loopback()) {
+            return;
+        }
+        let mut remotes: Vec<SocketAddr> = Vec::new();
+        for remote in self.paths.present().map(Path::remote) {
+            if !remotes.iter().any(|known| known.ip() == remote.ip()) {
+                remotes.push(remote);
+            }
+        }
+        let (shared, locals) = (self.shared, self.paths.sources(self.shared).to_vec());
+        let reached =
+            |remote: SocketAddr| (remote, shared.config.routes.all_for(remote.ip(), &locals));
+        let reached: Vec<_> = remotes.into_iter().map(reached).collect();
+        for local in idle {
+            let paths_to = |ip| self.paths.present().filter(|p| p.is_to(ip)).count();
+            let near = reached.iter().filter(|(_, all)| all.contains(&local));
+            if let Some((remote, _)) = near.min_by_key(|(remote, _)| paths_to(remote.ip())) {
+                self.add_path(now, local, *remote);
             }
         }
     }

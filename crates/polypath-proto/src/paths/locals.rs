@@ -20,6 +20,11 @@ pub(crate) struct Locals {
 }
 
 impl Paths {
+    /// The local addresses that paths may begin at.
+    pub(crate) fn sources<'a>(&'a self, shared: &'a Shared) -> &'a [IpAddr] {
+        if self.sources.is_empty() { &shared.config.addresses } else { &self.sources }
+    }
+
     /// Whether the peer has learned this local address.
     pub(crate) fn is_announced(&self, local: IpAddr) -> bool {
         self.locals.as_ref().is_some_and(|l| l.announced.contains(&local))

@@ -53,6 +53,8 @@ pub(crate) struct Paths {
     pub(crate) heartbeat_info: HeartbeatInfo,
     /// The local addresses that the peer knows; `None` without dynamic addresses (RFC 5061).
     pub(crate) locals: Option<Locals>,
+    /// Local addresses that paths may begin at, for an endpoint bound to an unspecified address.
+    pub(crate) sources: Vec<IpAddr>,
     /// Address that the peer has requested as this side's primary, until a path to it is confirmed
     /// (RFC 5061 4.2.4).
     pub(crate) requested_primary: Option<IpAddr>,
@@ -97,6 +99,7 @@ impl Paths {
             ssthresh: 0,
             heartbeat_info: HeartbeatInfo::new(key),
             locals: None,
+            sources: Vec::new(),
             requested_primary: None,
             overhead: 0,
             failover: config.failover().make(setup),

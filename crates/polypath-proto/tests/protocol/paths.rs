@@ -307,6 +307,39 @@ fn a_full_mesh_has_a_path_for_every_pair() {
     assert_eq!(established(2, config).a(0).paths().count(), 3);
 }
 
+/// Each address of either side gets a path, if the routes reach the peer from it, and no pair of
+/// addresses more than that takes.
+#[test]
+fn every_address_that_reaches_the_peer_gets_a_path() {
+    for (near, far, expected) in [(2, 1, 2), (1, 2, 2), (2, 2, 2), (3, 1, 3), (3, 2, 3)] {
+        let mut net = Setup {
+            own_paths: [Some(near), Some(far)],
+            routed_everywhere: true,
+            ..Setup::default()
+        }
+        .build();
+        net.establish();
+        for h in 0..2 {
+            let pairs: BTreeSet<(IpAddr, IpAddr)> =
+                net.a(h).paths().map(|p| (p.local, p.remote)).collect();
+            assert_eq!(pairs.len(), expected, "{near} and {far} addresses, host {h}: {pairs:?}");
+            let locals: BTreeSet<IpAddr> = pairs.iter().map(|pair| pair.0).collect();
+            let remotes: BTreeSet<IpAddr> = pairs.iter().map(|pair| pair.1).collect();
+            assert_eq!(locals.len(), usize::from(if h == 0 { near } else { far }), "{pairs:?}");
+            assert_eq!(remotes.len(), usize::from(if h == 0 { far } else { near }), "{pairs:?}");
+            assert!(net.a(h).paths().all(|p| p.state == PathState::Active), "{pairs:?}");
+        }
+    }
+}
+
+/// Without a route from the second address, it stays without a path.
+#[test]
+fn an_address_without_a_route_to_the_peer_gets_no_path() {
+    let mut net = Setup { own_paths: [Some(2), Some(1)], ..Setup::default() }.build();
+    net.establish();
+    assert_eq!(net.a(0).paths().map(|p| p.local).collect::<Vec<_>>(), [v4(0, 0)]);
+}
+
 /// RFC 9260 11.1.5, SETPRIMARY; 6.4: new data is sent on the primary.
 #[test]
 fn the_primary_can_be_chosen() {

@@ -70,7 +70,7 @@ impl Fragments {
 /// `nix`, `socket2` and the standard library do not cover these Linux options, and offer no way to
 /// set an option by number: call the system directly.
 #[expect(unsafe_code, reason = "setsockopt by number, with an integer")]
-fn set_option(
+pub(super) fn set_option(
     fd: std::os::fd::RawFd,
     level: libc::c_int,
     option: libc::c_int,

@@ -6,6 +6,8 @@
 mod backlog;
 mod buffers;
 #[cfg(target_os = "linux")]
+mod exits;
+#[cfg(target_os = "linux")]
 mod fragments;
 #[cfg(target_os = "linux")]
 mod icmp;

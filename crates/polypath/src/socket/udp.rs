@@ -20,12 +20,19 @@ pub(super) struct Udp {
     offload_in_doubt: bool,
     #[cfg(target_os = "linux")]
     fragments: super::fragments::Fragments,
+    /// The address that the socket is bound to.
+    #[cfg(target_os = "linux")]
+    bound: std::net::IpAddr,
+    #[cfg(target_os = "linux")]
+    exits: super::exits::Exits,
 }
 
 impl Udp {
     pub(super) fn new(io: Io) -> io::Result<Self> {
         let state = make_state(io.socket())?;
         let max_segments = state.max_gso_segments();
+        #[cfg(target_os = "linux")]
+        let bound = io.socket().local_addr()?.ip();
         Ok(Self {
             io: Arc::new(io),
             state,
@@ -33,6 +40,10 @@ impl Udp {
             offload_in_doubt: false,
             #[cfg(target_os = "linux")]
             fragments: super::fragments::Fragments::new(true),
+            #[cfg(target_os = "linux")]
+            bound,
+            #[cfg(target_os = "linux")]
+            exits: super::exits::Exits::default(),
         })
     }
 
@@ -78,7 +89,12 @@ impl Udp {
     /// address removed from the host), and offload is switched on again.
     pub(super) fn try_send(&mut self, outgoing: &Outgoing<'_>) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        self.fragments.set(self.io.socket(), outgoing.destination, outgoing.fragmentation)?;
+        {
+            let socket = self.io.socket();
+            self.fragments.set(socket, outgoing.destination, outgoing.fragmentation)?;
+            let source = outgoing.source.unwrap_or(self.bound);
+            self.exits.set(socket, source, outgoing.destination)?;
+        }
         let several = outgoing.datagrams() > 1;
         let transmit = Transmit {
             destination: outgoing.destination,

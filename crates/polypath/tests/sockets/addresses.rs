@@ -1,6 +1,6 @@
 //! Wildcards and IPv6.
 
-use polypath::{Config, ConnectOptions, Endpoint, EndpointOptions, Message, StreamId};
+use polypath::{Announce, Config, ConnectOptions, Endpoint, EndpointOptions, Message, StreamId};
 
 use crate::setup::{PORT, client, ip, options, pair_between, server, skip, soon};
 
@@ -71,7 +71,8 @@ async fn both_families_at_once() {
 
 #[tokio::test]
 async fn the_wildcard_address_announces_those_in_scope() {
-    let wildcard = |options: EndpointOptions| EndpointOptions { announce_all: true, ..options };
+    let wildcard =
+        |options: EndpointOptions| EndpointOptions { announce: Announce::All, ..options };
     let any = options(&["0.0.0.0"], &Config::default());
     let server =
         Endpoint::bind(EndpointOptions { port: PORT, listen: true, ..wildcard(any.clone()) });

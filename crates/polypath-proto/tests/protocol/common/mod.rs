@@ -11,13 +11,14 @@ mod packet;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use polypath_proto::{
     AddressChange, Association, AssociationId, AuthKeys, CloseReason, Config, Ecn, Encapsulation,
-    Endpoint, EndpointConfig, Event, FourTuple, Message, PathId, PathState, PathView, Received,
-    Remote, Seed, SendError, StreamId, Time, Transmit,
+    Endpoint, EndpointConfig, Event, FourTuple, Message, PathId, PathState, PathView, PrefixRoutes,
+    Received, Remote, RouteTable, Seed, SendError, StreamId, Time, Transmit,
 };
 
 pub(crate) use hand::{Hand, data_numbers};
@@ -69,6 +70,22 @@ pub(crate) struct Setup {
     pub(crate) max_associations: usize,
     pub(crate) zero_checksum: [bool; 2],
     pub(crate) auth_keys: [AuthKeys; 2],
+    /// Every local address reaches every remote one over a network of its own.
+    pub(crate) routed_everywhere: bool,
+}
+
+/// The routes of a host whose interfaces all lead to the Internet.
+#[derive(Debug)]
+struct Everywhere;
+
+impl RouteTable for Everywhere {
+    fn local_for(&self, remote: IpAddr, index: usize, locals: &[IpAddr]) -> Option<IpAddr> {
+        PrefixRoutes.local_for(remote, index, locals)
+    }
+
+    fn all_for(&self, remote: IpAddr, locals: &[IpAddr]) -> Vec<IpAddr> {
+        locals.iter().filter(|local| local.is_ipv4() == remote.is_ipv4()).copied().collect()
+    }
 }
 
 impl Default for Setup {
@@ -86,6 +103,7 @@ impl Default for Setup {
             max_associations: 4096,
             zero_checksum: [false; 2],
             auth_keys: Default::default(),
+            routed_everywhere: false,
         }
     }
 }
@@ -140,6 +158,11 @@ impl Setup {
             zero_checksum: self.zero_checksum[h.min(1)],
             auth_keys: self.auth_keys[h.min(1)].clone(),
             ..EndpointConfig::new(PORT, addresses.clone(), encapsulation)
+        };
+        let config = if self.routed_everywhere {
+            EndpointConfig { routes: Arc::new(Everywhere), ..config }
+        } else {
+            config
         };
         let endpoint = Endpoint::new(config, Seed::from_u64(self.seed * 100 + h as u64));
         Host { endpoint, addresses, events: Vec::new(), received: Vec::new(), reads: true, udp }
