@@ -174,10 +174,11 @@ impl Endpoint {
     }
 
     /// Sets the addresses that future associations list to their peers
-    /// ([`EndpointConfig::announced`]).
-    pub fn set_announced(&mut self, addresses: Vec<IpAddr>) {
+    /// ([`EndpointConfig::announced`]), and those that they may begin paths at
+    /// ([`EndpointConfig::sources`]).
+    pub fn set_announced(&mut self, announced: Option<Vec<IpAddr>>, sources: Vec<IpAddr>) {
         let mut config = self.shared.config.clone();
-        config.announced = Some(addresses);
+        (config.announced, config.sources) = (announced, sources);
         self.shared = Arc::new(Shared { config, ..Shared::clone(&self.shared) });
     }
 

@@ -35,9 +35,12 @@ pub struct EndpointConfig {
     pub host_addresses: Option<Vec<IpAddr>>,
     /// Addresses to list to peers instead of [`addresses`](Self::addresses), for an endpoint bound
     /// to an unspecified address: those of them whose scope includes the peer, up to 16; to a peer
-    /// on the loopback interface only if there is a loopback address among them. Paths begin at
-    /// them where the routes allow it. `None` lists none.
+    /// on the loopback interface only if there is a loopback address among them. `None` lists none.
     pub announced: Option<Vec<IpAddr>>,
+    /// Local addresses that paths of associations opened here may begin at, for an endpoint bound
+    /// to an unspecified address ([`RouteTable::all_for`]); those that peers open begin at
+    /// [`announced`](Self::announced) ones. Peers learn them from HEARTBEATs.
+    pub sources: Vec<IpAddr>,
     /// How packets are transported.
     pub encapsulation: Encapsulation,
     /// Whether peers may open associations.
@@ -70,6 +73,7 @@ impl EndpointConfig {
             addresses,
             host_addresses: None,
             announced: None,
+            sources: Vec::new(),
             encapsulation,
             listen: false,
             max_associations: 4096,

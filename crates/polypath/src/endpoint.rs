@@ -98,10 +98,15 @@ impl Endpoint {
             Encapsulation::RawIp => proto::Encapsulation::RawIp,
         };
         let system = !matches!(opener.place, Place::Network(_));
-        let announced = Announced::new(&addresses, options.announce).filter(|_| system);
+        // An endpoint that follows the host's addresses announces them when they come.
+        let useful = options.announce == Announce::Useful && options.follow_addresses;
+        let announce = if useful || !system { Announce::None } else { options.announce };
+        let announced = Announced::new(&addresses, announce, options.listen);
+        let (listed, sources) = announced.map(Announced::read).unwrap_or_default();
         let config = EndpointConfig {
             listen: options.listen,
-            announced: announced.map(Announced::read),
+            announced: listed,
+            sources,
             max_associations: options.max_associations,
             association: options.config,
             routes: match options.announce {
@@ -198,8 +203,8 @@ impl Endpoint {
             if state.closing {
                 return Err(ConnectError::EndpointClosed);
             }
-            if let Some(announced) = announced {
-                state.proto.set_announced(announced);
+            if let Some((listed, sources)) = announced {
+                state.proto.set_announced(listed, sources);
             }
             let id = match &options.config {
                 Some(config) => {

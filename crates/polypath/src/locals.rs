@@ -70,18 +70,20 @@ pub(crate) struct Announced {
     v4: bool,
     v6: bool,
     which: Announce,
+    listens: bool,
 }
 
 impl Announced {
     /// `None` if no address is unspecified, or nothing is to be announced.
-    pub(crate) fn new(bound: &[IpAddr], which: Announce) -> Option<Self> {
+    pub(crate) fn new(bound: &[IpAddr], which: Announce, listens: bool) -> Option<Self> {
         let v4 = bound.iter().any(|ip| ip.is_unspecified() && ip.is_ipv4());
         let v6 = bound.iter().any(|ip| ip.is_unspecified() && ip.is_ipv6());
-        ((v4 || v6) && which != Announce::None).then_some(Self { v4, v6, which })
+        ((v4 || v6) && which != Announce::None).then_some(Self { v4, v6, which, listens })
     }
 
-    /// The host's addresses of these families at the moment; none if they cannot be read.
-    pub(crate) fn read(self) -> Vec<IpAddr> {
+    /// The host's addresses of these families at the moment, to list and to begin paths at; none
+    /// if they cannot be read.
+    pub(crate) fn read(self) -> (Option<Vec<IpAddr>>, Vec<IpAddr>) {
         let all = match self.which {
             Announce::None => Ok(Vec::new()),
             Announce::Useful => routes::useful(),
@@ -91,7 +93,13 @@ impl Announced {
             tracing::warn!("cannot read the host's addresses: {error}");
         });
         let fits = |ip: &IpAddr| if ip.is_ipv4() { self.v4 } else { self.v6 };
-        all.unwrap_or_default().into_iter().filter(fits).collect()
+        let all: Vec<IpAddr> = all.unwrap_or_default().into_iter().filter(fits).collect();
+        match self.which {
+            // A NAT may translate the addresses of the side that opens associations.
+            Announce::Useful if self.listens => (Some(all.clone()), all),
+            Announce::Useful => (None, all),
+            _ => (Some(all), Vec::new()),
+        }
     }
 }
 
@@ -119,7 +127,8 @@ impl Locals {
         if let Some(mut watch) = self.watch.take() {
             if watch.poll(cx).is_ready() {
                 if let Some(announced) = self.announces {
-                    state.proto.set_announced(announced.read());
+                    let (listed, sources) = announced.read();
+                    state.proto.set_announced(listed, sources);
                 }
                 match watch::addresses() {
                     _ if !self.follows => {}

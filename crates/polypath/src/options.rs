@@ -137,8 +137,10 @@ pub enum Announce {
     /// network without configuration: those whose scope includes the peer's address, one of each
     /// interface, without loopback ones, and without those of bridges that only programs on this
     /// host are behind. At most 16. Each gets a path if its interface has a route to the peer, even
-    /// if the host's routes prefer another interface. A peer on the loopback interface learns of
-    /// none. The default.
+    /// if the host's routes prefer another interface. Only an endpoint that listens lists them: a
+    /// peer that accepts an association learns the opener's from HEARTBEATs, as a NAT translates
+    /// them. A peer on the loopback interface learns of none, and an endpoint that [follows the
+    /// host's addresses](EndpointOptions::follow_addresses) lists none. The default.
     #[default]
     Useful,
     /// Every address whose scope includes the peer's, loopback ones included, as SCTP in Linux

@@ -79,8 +79,7 @@ impl Association {
         );
         self.start_receiving(init.initial_tsn, init.a_rwnd);
         self.paths.adopt_source(path, &from, &self.shared);
-        // A peer that knows only some of them learns the others from HEARTBEATs.
-        self.paths.sources = self.shared.config.announced.clone().unwrap_or_default();
+        self.paths.sources.clone_from(&self.shared.config.sources);
         if parameters.lists_addresses {
             let remote = self.paths[self.paths.primary()].remote().ip();
             if !parameters.addresses.contains(&remote) {
