@@ -32,6 +32,7 @@ impl Model {
 
     /// `StartProbeBW_CRUISE`.
     pub(super) const fn start_cruise(&mut self) {
+        self.cruise_delivered = self.delivered;
         self.state = State::Cruise;
     }
 
