@@ -45,13 +45,16 @@ impl Model {
 
     /// The rate and the volume of a sample, as they would be at the pace of CRUISE. DOWN sends less
     /// than the path delivers, to drain the queue of its own probe, which may be what has lost or
-    /// marked packets: without this, the bounds of CRUISE would be the pace of DOWN.
+    /// marked packets: without this, the bounds of CRUISE would be the pace of DOWN. Losses in
+    /// a queue that others keep leave them room.
     fn delivered_at_full_pace(&self, ack: &Ack) -> (u64, u64) {
-        let slow = match self.state {
+        let sent_in_down = match self.state {
             State::Down => true,
             State::Cruise => ack.prior_delivered.is_some_and(|p| p < self.cruise_delivered),
             _ => false,
         };
+        let leaves_room = self.losses_in_round > 0 && self.is_queue_of_others();
+        let slow = sent_in_down && !leaves_room;
         let gain = if slow { 1.0 / State::Down.gains().0 } else { 1.0 };
         (scale(ack.rate, gain), scale(ack.delivered, gain))
     }
