@@ -377,18 +377,23 @@ impl Association {
         Some(received)
     }
 
-    /// The application has taken a message, or a piece of one.
-    fn note_received(&mut self, now: Time, received: &Received) {
-        self.receiving.after_reading();
-        if self.receiving.has_news() {
-            self.events.push_readable();
-        }
+    /// Adapts the size of the receive buffer.
+    pub(super) fn tune_receive_buffer(&mut self, now: Time) {
         // The slowest path decides how long data may wait for earlier data.
         let Self { receiving, paths, handshake, .. } = self;
         receiving.tune(now, || {
             let active = paths.iter().filter(|p| p.state() == PathState::Active);
             active.filter_map(Path::srtt).max().or(handshake.round_trip).unwrap_or(UNKNOWN_RTT)
         });
+    }
+
+    /// The application has taken a message, or a piece of one.
+    fn note_received(&mut self, now: Time, received: &Received) {
+        self.receiving.after_reading();
+        if self.receiving.has_news() {
+            self.events.push_readable();
+        }
+        self.tune_receive_buffer(now);
         self.stats.bytes_received += received.payload.len() as u64;
         self.stats.messages_received += u64::from(received.end);
         // RFC 9260 6.2: "an additional SACK chunk MAY be sent ... to update the a_rwnd".

@@ -414,6 +414,10 @@ impl Association {
         if let Some(reconfig) = &mut self.reconfig {
             reconfig.perform_deferred_reset(&mut halves!(self));
         }
+        if self.receiving.tsns().has_gap() {
+            // Reading, which adapts the buffer otherwise, waits for the gap.
+            self.tune_receive_buffer(now);
+        }
         receiver!(self).decide_sack(now, path, seen, self.handshake.round_trip);
         if matches!(self.state, State::ShutdownSent(_)) {
             self.repeat_shutdown(now);

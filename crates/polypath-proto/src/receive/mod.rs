@@ -218,7 +218,8 @@ impl Receiving {
         }
     }
 
-    /// Adapts the size of the buffer to what the application has read. `rtt` measures the
+    /// Adapts the size of the buffer to what the application has read, or what it would have read
+    /// without a gap. `rtt` measures the
     /// round-trip time.
     pub(crate) fn tune(&mut self, now: Time, rtt: impl FnOnce() -> Duration) {
         if self.tuning.is_fixed() {
@@ -409,6 +410,9 @@ impl Receiving {
         size: usize,
         mut joined: Result<Joined, FragmentError>,
     ) -> Outcome {
+        if !self.streams.has_ready() {
+            self.tuning.arrived(size);
+        }
         // Match by reference: the piece has just been written, and to copy it at once costs time.
         match &mut joined {
             Err(FragmentError) => {

@@ -4,8 +4,10 @@
 //! With a buffer of twice the bandwidth-delay product, the window never limits a sender whose data
 //! the application reads at once. Slow start doubles the window each round-trip time, a
 //! measurement is as old, and a queue or losses hold back as much again: the buffer is four times
-//! what was read. Data that the application does not read never makes it grow, except for a message
-//! too large for it ([`Receiving::grow_for_message`](super::Receiving)).
+//! what was read. Data that waits for lost data cannot be read, and what arrives meanwhile counts
+//! instead, if the application has read all it could. Data that the application does not read never
+//! makes the buffer grow, except for a message too large for it
+//! ([`Receiving::grow_for_message`](super::Receiving)).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,18 +40,21 @@ pub(super) struct Tuning {
     claim: Claim,
     /// Bytes read since the last measurement, headers included.
     unmeasured: usize,
+    /// Bytes that have arrived since then while the application had nothing to read.
+    unmeasured_arrivals: usize,
     round: Round,
     /// Largest need measured in this period and in the one before, in bytes.
     peaks: [usize; 2],
     period_began: Time,
 }
 
-/// A measurement of what is read in one round-trip time.
+/// A measurement of what is read and of what arrives in one round-trip time.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     began: Time,
     rtt: Duration,
     bytes: usize,
+    arrived: usize,
 }
 
 impl Tuning {
@@ -59,7 +64,8 @@ impl Tuning {
             most: config.receive_buffer() as usize,
             claim: Claim::new(Arc::clone(pool)),
             unmeasured: 0,
-            round: Round { began: Time::ZERO, rtt: Duration::ZERO, bytes: 0 },
+            unmeasured_arrivals: 0,
+            round: Round { began: Time::ZERO, rtt: Duration::ZERO, bytes: 0, arrived: 0 },
             peaks: [0; 2],
             period_began: Time::ZERO,
         }
@@ -74,11 +80,17 @@ impl Tuning {
         self.unmeasured += bytes;
     }
 
-    /// Counts what has been read since the last call. Returns the size that the buffer should have.
+    /// Bytes have arrived, and the application has nothing to read.
+    pub(super) const fn arrived(&mut self, bytes: usize) {
+        self.unmeasured_arrivals += bytes;
+    }
+
+    /// Counts what has been read and what has arrived since the last call. Returns the size that
+    /// the buffer should have.
     pub(super) fn measure(&mut self, now: Time, rtt: impl FnOnce() -> Duration) -> usize {
         let over = self.round.rtt.max(SHORTEST_ROUND);
         if now >= self.round.began + over {
-            self.round = Round { began: now, rtt: rtt(), bytes: 0 };
+            self.round = Round { began: now, rtt: rtt(), bytes: 0, arrived: 0 };
         }
         let rtt = self.round.rtt;
         let period = PERIOD.max(8 * rtt);
@@ -88,8 +100,10 @@ impl Tuning {
             self.period_began = now;
         }
         self.round.bytes += std::mem::take(&mut self.unmeasured);
+        self.round.arrived += std::mem::take(&mut self.unmeasured_arrivals);
+        let bytes = self.round.bytes.max(self.round.arrived);
         let (rtt, over) = (rtt.max(SHORTEST_RTT), rtt.max(SHORTEST_ROUND));
-        let need = self.round.bytes as u64 * FACTOR * rtt.as_micros() as u64;
+        let need = bytes as u64 * FACTOR * rtt.as_micros() as u64;
         let need = need / over.as_micros() as u64;
         self.peaks[0] = self.peaks[0].max(usize::try_from(need).unwrap_or(usize::MAX));
         self.size_for(self.peaks[0].max(self.peaks[1]))
@@ -118,5 +132,26 @@ impl Tuning {
     /// Returns the memory for more than `size` bytes.
     pub(super) fn give_back(&mut self, size: usize) {
         self.claim.shrink_to(size.saturating_sub(self.least));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In one round trip of 100 ms, the application reads the first value, and the second one
+    /// arrives behind a gap: four times the larger one is needed.
+    #[test]
+    fn what_arrives_behind_a_gap_counts_like_what_is_read() {
+        let table =
+            [(2_000_000, 0, 8_000_000), (0, 3_000_000, 12_000_000), (500_000, 0, 2_000_000)];
+        for (read, arrived, need) in table {
+            let mut tuning = Tuning::new(&Config::modern(), &Pool::new(1 << 30));
+            tuning.measure(Time::from_secs(1), || Duration::from_millis(100));
+            tuning.read(read);
+            tuning.arrived(arrived);
+            let size = tuning.measure(Time::from_millis(1050), || Duration::from_millis(100));
+            assert_eq!(size, usize::next_multiple_of(need, STEP));
+        }
     }
 }

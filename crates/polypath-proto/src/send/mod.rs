@@ -55,6 +55,9 @@ const fn most_memory(send_buffer: usize) -> usize {
     send_buffer + send_buffer / 2 + LEAST
 }
 
+/// The application does not write again for less room than this in a buffer that tunes itself.
+const LEAST_ROOM: usize = 1 << 16;
+
 /// The sending half of an association.
 #[derive(Debug)]
 pub(crate) struct Sending {
@@ -257,11 +260,15 @@ impl Sending {
     }
 
     /// Room that makes the application write again, in bytes. With a size that follows the
-    /// congestion windows, more than a window of unsent data is left then; a fixed one is half
-    /// full.
-    pub(crate) const fn writable_room(&self) -> usize {
+    /// congestion windows, more than a window of unsent data is left then, unless data that waits
+    /// for a retransmission fills the buffer: as much room as there is unsent data makes the
+    /// application write in time. A fixed one is half full.
+    pub(crate) fn writable_room(&self) -> usize {
         let size = self.tuning.size();
-        if self.tuning.is_fixed() { size.div_ceil(2) } else { size.div_ceil(8) }
+        if self.tuning.is_fixed() {
+            return size.div_ceil(2);
+        }
+        self.queue.bytes().max(LEAST_ROOM).min(size.div_ceil(8))
     }
 
     /// Adapts the size of the send buffer to `windows` bytes of congestion windows.

@@ -102,6 +102,33 @@ fn a_long_fat_link_is_filled() {
     assert!(share >= 0.95, "{share:.3} after slow start: {shares:.3?}");
 }
 
+/// In slow start, data that waits for a retransmission makes the receive buffer grow as if it were
+/// read, so that the window does not hold back the sender. From buffers that have their largest
+/// size at first nearly as much arrives.
+#[test]
+fn losses_in_slow_start_do_not_close_the_window() {
+    let link = (100, 200, 1.0, 1.0);
+    let fixed = "initial_receive_buffer = \"off\"\ninitial_send_buffer = \"off\"";
+    let (tuned, without_tuning) = (delivered(link, 4), delivered_with(link, 4, fixed));
+    assert!(tuned >= 0.9 * without_tuning, "{tuned} instead of {without_tuning} bytes");
+}
+
+/// The marks of DOWN are for the queue of the probe before: CRUISE is not as slow as DOWN for them.
+#[test]
+fn links_with_codel_are_filled() {
+    for (rate, rtt) in [(10, 40), (20, 20)] {
+        for ecn in [true, false] {
+            let link = (rate, rtt, 0.0, 20.0);
+            let constants = format!("ecn = {ecn}");
+            let until = |secs| {
+                bytes(&scenario(link, secs, "codel = {}", &constants), &RunOptions::default())
+            };
+            let share = (until(16) - until(1)) / (15.0 * f64::from(rate) * 1e6 / 8.0 * PAYLOAD);
+            assert!(share >= 0.96, "{link:?}, ECN {ecn}: {share:.3}");
+        }
+    }
+}
+
 #[test]
 fn links_with_a_short_queue_are_filled() {
     for link in [(20, 20, 0.0, 0.25), (100, 20, 0.0, 0.25), (100, 100, 0.0, 0.25)] {

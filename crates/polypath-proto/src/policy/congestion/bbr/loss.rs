@@ -27,8 +27,9 @@ impl Model {
     /// `UpdateLatestDeliverySignals`.
     pub(super) fn update_latest_delivery_signals(&mut self, ack: &Ack) {
         self.loss_round_start = false;
-        self.bw_latest = self.bw_latest.max(ack.rate);
-        self.inflight_latest = self.inflight_latest.max(ack.delivered);
+        let (rate, delivered) = self.delivered_at_full_pace(ack);
+        self.bw_latest = self.bw_latest.max(rate);
+        self.inflight_latest = self.inflight_latest.max(delivered);
         if ack.prior_delivered.is_some_and(|prior| prior >= self.loss_round_delivered) {
             self.loss_round_delivered = self.delivered;
             self.loss_round_start = true;
@@ -36,11 +37,26 @@ impl Model {
     }
 
     /// `AdvanceLatestDeliverySignals`.
-    pub(super) const fn advance_latest_delivery_signals(&mut self, ack: &Ack) {
+    pub(super) fn advance_latest_delivery_signals(&mut self, ack: &Ack) {
         if self.loss_round_start {
-            self.bw_latest = ack.rate;
-            self.inflight_latest = ack.delivered;
+            (self.bw_latest, self.inflight_latest) = self.delivered_at_full_pace(ack);
         }
+    }
+
+    /// The rate and the volume of a sample, as they would be at the pace of CRUISE. DOWN sends less
+    /// than the path delivers, to drain the queue of its own probe, which may be what has lost or
+    /// marked packets: without this, the bounds of CRUISE would be the pace of DOWN. Losses in
+    /// a queue that others keep leave them room.
+    fn delivered_at_full_pace(&self, ack: &Ack) -> (u64, u64) {
+        let sent_in_down = match self.state {
+            State::Down => true,
+            State::Cruise => ack.prior_delivered.is_some_and(|p| p < self.cruise_delivered),
+            _ => false,
+        };
+        let leaves_room = self.losses_in_round > 0 && self.is_queue_of_others();
+        let slow = sent_in_down && !leaves_room;
+        let gain = if slow { 1.0 / State::Down.gains().0 } else { 1.0 };
+        (scale(ack.rate, gain), scale(ack.delivered, gain))
     }
 
     /// `UpdateCongestionSignals`.

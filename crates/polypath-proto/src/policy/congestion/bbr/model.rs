@@ -170,6 +170,8 @@ pub(super) struct Model {
     pub(super) losses_in_round: u32,
     pub(super) last_loss: Option<Time>,
     pub(super) ambient: Ambient,
+    /// `delivered` at the beginning of CRUISE: what was sent before was sent in DOWN.
+    pub(super) cruise_delivered: u64,
 
     // Probing for bandwidth.
     pub(super) ack_phase: AckPhase,
@@ -243,6 +245,7 @@ impl Model {
             full_bw_count: 0,
             bw_latest: 0,
             inflight_latest: 0,
+            cruise_delivered: 0,
             is_loss_in_round: false,
             loss_round_delivered: 0,
             loss_round_start: false,

@@ -32,6 +32,7 @@ impl Model {
 
     /// `StartProbeBW_CRUISE`.
     pub(super) const fn start_cruise(&mut self) {
+        self.cruise_delivered = self.delivered;
         self.state = State::Cruise;
     }
 
@@ -107,7 +108,7 @@ impl Model {
     /// the volume with headroom, from which UP adds equally much to small and large flows, while
     /// the headroom is a share of each: flows that do so converge (Chiu and Jain 1989). From the
     /// bound itself, as in the draft, a large flow takes the headroom back at once.
-    fn is_queue_of_others(&self) -> bool {
+    pub(super) fn is_queue_of_others(&self) -> bool {
         let least = self.round_rtt.0.into_iter().chain(self.round_rtt.1).min();
         let rtts = self.min_rtt.zip(least);
         rtts.is_some_and(|(min, rtt)| rtt > min + min / QUEUE_OF_OTHERS)

@@ -155,6 +155,33 @@ fn losses_lower_the_short_term_bounds_once_a_round_trip() {
     assert_eq!((m.bw_shortterm, m.inflight_shortterm), (INFINITY, INFINITY));
 }
 
+/// DOWN sends 0.9 of the bandwidth: if that is delivered, losses and marks of the queue that it
+/// drains do not make CRUISE as slow. What is delivered beyond that lowers the bounds.
+#[test]
+fn the_pace_of_down_is_no_bound() {
+    // State, rate, whether the sample was sent in DOWN, and bw_shortterm after the round trip.
+    let table = [
+        (State::Down, 900_000, true, 1_000_000),
+        (State::Down, 810_000, true, 900_000),
+        (State::Cruise, 900_000, true, 1_000_000),
+        (State::Cruise, 900_000, false, 900_000),
+    ];
+    for (state, rate, in_down, bound) in table {
+        let mut m = model(1_000_000, MS(100));
+        (m.state, m.full_bw_reached) = (state, true);
+        m.delivered = 1_000_000;
+        m.handle_mark(Time::from_secs(2), 200_000, 100_000);
+        m.delivered += 200_000;
+        m.cruise_delivered = if in_down { m.delivered } else { 0 };
+        let prior = Some(m.delivered - 100_000);
+        let delivered = rate / 10;
+        let ack = Ack { rate, delivered, prior_delivered: prior, ..ack(Time::from_secs(2)) };
+        m.update_latest_delivery_signals(&ack);
+        m.update_congestion_signals(&ack);
+        assert!(within(m.bw_shortterm, bound, 1), "{state:?} {rate}: {}", m.bw_shortterm);
+    }
+}
+
 /// Draft 5.3.3.6: inflight_longterm grows by 1, 2, 4, ... packets in the round trips of UP.
 #[test]
 fn the_long_term_bound_grows_faster_and_faster() {
