@@ -6,6 +6,7 @@ use polypath_proto::{AssociationStats, CloseReason, EndpointStats, PathStats, Pa
 use serde::{Deserialize, Serialize};
 
 use crate::link::LinkCounters;
+use crate::network::NatCounters;
 use crate::network::trace::PacketTrace;
 use crate::series::PathSeries;
 use crate::workload::{Application, Changed, Gap, Progress, StateChange};
@@ -32,6 +33,9 @@ pub struct Outcome {
     pub stripes: Vec<StripeOutcome>,
     /// Every direction of every link.
     pub links: Vec<LinkOutcome>,
+    /// Every NAT, in the order of the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nats: Vec<NatOutcome>,
     /// Every endpoint.
     pub endpoints: Vec<EndpointOutcome>,
     /// Samples over time, if requested.
@@ -55,6 +59,15 @@ pub enum End {
     EventLimit,
     /// No association made progress for [`RunOptions::patience`](crate::RunOptions::patience).
     Stalled,
+}
+
+/// A NAT.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NatOutcome {
+    /// Name of its path or link.
+    pub name: String,
+    /// Counters.
+    pub counts: NatCounters,
 }
 
 /// Outcome of an association.

@@ -23,6 +23,8 @@ pub(crate) enum Event {
     Change { index: u32 },
     /// The n-th scheduled addition or removal of an address.
     Move { index: u32 },
+    /// The n-th scheduled loss of a NAT's mappings.
+    Reset { index: u32 },
     /// The host's endpoints learn of the n-th addition or removal of an address.
     Notice { index: u32 },
     /// The series take their samples.

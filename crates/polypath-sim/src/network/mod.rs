@@ -4,6 +4,7 @@ mod background;
 mod change;
 mod departures;
 mod event;
+mod nat;
 mod packet;
 mod queue;
 mod topology;
@@ -11,7 +12,7 @@ pub mod trace;
 pub(crate) mod traffic;
 
 use std::io::{self, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use polypath_proto::{Ecn, Fragmentation, Time};
 
@@ -20,10 +21,14 @@ pub(crate) use change::Move;
 pub use change::{Change, ChangeKind};
 pub(crate) use departures::Departures;
 pub(crate) use event::Event;
+use nat::Nat;
+pub use nat::NatCounters;
+pub(crate) use nat::NatReset;
 pub(crate) use packet::{Packet, PacketId, PacketPool};
 pub(crate) use queue::EventQueue;
+pub(crate) use topology::NatPlan;
 pub(crate) use topology::Routes;
-pub use topology::{HostId, LinkId, LinkPlan, NodeId, NodeKind, Topology};
+pub use topology::{HostId, LinkId, LinkPlan, NatBehavior, NodeId, NodeKind, Topology};
 
 use crate::link::{Allows, Link, LossModel, Origin, Ticket, Verdict};
 use crate::pcapng::{InterfaceId, PcapNg};
@@ -37,7 +42,9 @@ pub(crate) struct Network<'w> {
     pub(crate) topology: Topology,
     pub(crate) links: Vec<Link>,
     routes: Routes,
-    /// Sort keys of all interface addresses, in ascending order.
+    nats: Vec<Nat>,
+    /// Sort keys of all interface addresses, and of the external addresses of NATs, in ascending
+    /// order.
     addresses: Vec<((bool, u128), NodeId)>,
     /// Interfaces whose host does not have their address at present.
     away: Vec<NodeId>,
@@ -63,6 +70,10 @@ fn sort_key(address: IpAddr) -> (bool, u128) {
     }
 }
 
+fn inside_of(nats: &[Nat], address: SocketAddr) -> SocketAddr {
+    nats.iter().find_map(|nat| nat.inside_of(address)).unwrap_or(address)
+}
+
 impl<'w> Network<'w> {
     /// The network of a run. `largest_packet` is the size of the largest SCTP packet in bytes.
     pub(crate) fn new(topology: Topology, seed: u64, largest_packet: usize) -> Self {
@@ -76,13 +87,18 @@ impl<'w> Network<'w> {
                 NodeKind::Router => None,
             })
             .collect();
+        for nat in &topology.nats {
+            addresses.extend(nat.addresses.iter().map(|ip| (sort_key(*ip), nat.inside)));
+        }
         addresses.sort_unstable();
+        let nats = topology.nats.iter().map(|plan| Nat::new(plan.clone(), seed)).collect();
         Self {
             events: EventQueue::new(),
             packets: PacketPool::new(largest_packet),
             links: links.collect(),
             routes: topology.routes(),
             topology,
+            nats,
             addresses,
             away: Vec::new(),
             background: Background::default(),
@@ -125,7 +141,8 @@ impl<'w> Network<'w> {
         }
     }
 
-    fn node(&self, address: IpAddr) -> Option<NodeId> {
+    /// The interface or the NAT with this address.
+    pub(crate) fn node(&self, address: IpAddr) -> Option<NodeId> {
         let place = self.addresses.binary_search_by_key(&sort_key(address), |&(a, _)| a).ok()?;
         Some(self.addresses[place].1)
     }
@@ -140,7 +157,9 @@ impl<'w> Network<'w> {
         }
         self.packets.get_mut(id).to = to;
         if let Some(tracer) = &mut self.tracer {
-            tracer.sent(id, self.packets.get(id));
+            let packet = self.packets.get(id);
+            let destination = inside_of(&self.nats, packet.destination);
+            tracer.sent(id, packet, destination.ip());
         }
         self.forward(now, from, id);
     }
@@ -149,7 +168,14 @@ impl<'w> Network<'w> {
     pub(crate) fn forward(&mut self, now: Time, at: NodeId, id: PacketId) {
         let to = self.packets.get(id).to;
         match self.routes.next(at, to) {
-            Some(link) => self.offer(now, link, id),
+            Some(link) => {
+                let packet = self.packets.get_mut(id);
+                if self.nats.iter_mut().all(|nat| nat.leaves(now, link, packet)) {
+                    self.offer(now, link, id);
+                } else {
+                    self.packets.give_back(id);
+                }
+            }
             None => self.discard(id),
         }
     }
@@ -236,6 +262,9 @@ impl<'w> Network<'w> {
         match &verdict {
             Verdict::Deliver { arrival, duplicate } => {
                 let (at, ticket) = (arrival.at, arrival.ticket);
+                if arrival.cleared {
+                    self.packets.get_mut(id).ecn = Ecn::NotEct;
+                }
                 // Copy the packet before the bit is inverted: the copy arrives intact.
                 let copy = duplicate.then(|| self.packets.copy(id));
                 if arrival.marked {
@@ -273,11 +302,41 @@ impl<'w> Network<'w> {
         if let Some(tracer) = &mut self.tracer {
             tracer.arrived(now, id, delivered);
         }
-        if delivered {
+        if delivered && (self.nats.is_empty() || self.translate(now, link, id)) {
             return Some(self.topology.links[link.index()].to);
         }
         self.packets.give_back(id);
         None
+    }
+
+    /// NATs translate the destination of a packet that leaves a link. False if one refuses it.
+    fn translate(&mut self, now: Time, link: LinkId, id: PacketId) -> bool {
+        let packet = self.packets.get_mut(id);
+        let before = packet.destination;
+        if !self.nats.iter_mut().all(|nat| nat.enters(now, link, packet)) {
+            return false;
+        }
+        if packet.destination != before
+            && let Some(to) = self.node(self.packets.get(id).destination.ip())
+        {
+            self.packets.get_mut(id).to = to;
+        }
+        true
+    }
+
+    /// The internal address that a NAT has given an external one for, or the address itself.
+    pub(crate) fn inside_of(&self, address: SocketAddr) -> SocketAddr {
+        inside_of(&self.nats, address)
+    }
+
+    /// A NAT loses its mappings.
+    pub(crate) fn reset_nat(&mut self, reset: &NatReset) {
+        self.nats[reset.nat].reset(reset.address);
+    }
+
+    /// The counters of all NATs, with their names.
+    pub(crate) fn nat_counters(&self) -> impl Iterator<Item = (&str, NatCounters)> {
+        self.nats.iter().map(|nat| (nat.name(), nat.counters))
     }
 
     /// Starts the sources of background traffic, each at its configured time.

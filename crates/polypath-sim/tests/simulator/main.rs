@@ -7,6 +7,7 @@ mod congestion;
 mod cross_traffic;
 mod messages;
 mod modern;
+mod nat;
 mod packets;
 mod paths;
 mod queues;
