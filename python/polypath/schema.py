@@ -200,7 +200,7 @@ Traffic = TypedDict(
         "name": str,
         "from": str,
         "to": str,
-        "kind": Literal["pareto", "constant"],
+        "kind": Literal["pareto", "constant", "tcp"],
         "rate": str,
         "packet_size": str,
         "sources": int,
@@ -208,6 +208,8 @@ Traffic = TypedDict(
         "shape": float,
         "on": str,
         "off": str,
+        "congestion": Literal["cubic", "newreno"],
+        "window": str,
     },
     total=False,
 )

@@ -58,6 +58,7 @@ impl DatagramNetwork {
         let seed = scenario.seed;
         let mut network = Network::new(plan.topology, seed, USUAL);
         network.start_traffic(plan.traffic.into_iter().map(|t| Source::new(t, seed)).collect());
+        network.start_tcp(plan.tcp);
         for (index, change) in (0u32..).zip(&plan.changes) {
             network.events.schedule(change.at, Event::Change { index });
         }
@@ -123,6 +124,10 @@ impl DatagramNetwork {
             Event::Background { source, hop, ticket } => {
                 self.network.arrive_background(now, source, hop, ticket);
             }
+            Event::Segment { segment, ticket } => {
+                self.network.arrive_segment(now, segment, ticket);
+            }
+            Event::TcpTimer { flow } => self.network.tcp_timer(now, flow),
             Event::Departure { link } => self.network.depart(now, link),
             Event::Change { index } => {
                 let Change { link: LinkId(link), ref kind, .. } = self.changes[index as usize];

@@ -18,7 +18,7 @@ use crate::network::{Change, Event, HostId, Move, NatReset, Network, NodeId, Nod
 use crate::oracle;
 use crate::outcome::{
     AssociationOutcome, End, EndpointOutcome, FlowOutcome, LinkOutcome, NatOutcome, Outcome,
-    PathChange, PathOutcome, SideOutcome, StripeOutcome, close_name,
+    PathChange, PathOutcome, SideOutcome, StripeOutcome, TcpOutcome, close_name,
 };
 use crate::random::derive;
 use crate::scenario::{Plan, Run, Scenario, ScenarioError, encapsulation_port};
@@ -90,6 +90,7 @@ impl<'w> Simulation<'w> {
         let mut network = Network::new(plan.topology, seed, usize::from(largest));
         network.expect(&plan.changes);
         network.start_traffic(plan.traffic.into_iter().map(|t| Source::new(t, seed)).collect());
+        network.start_tcp(plan.tcp);
         for node in plan.moves.iter().map(|one| one.node) {
             network.set_here(node, Move::is_here(&plan.moves, node, None));
         }
@@ -288,6 +289,14 @@ impl<'w> Simulation<'w> {
             }
             Event::Background { source, hop, ticket } => {
                 self.network.arrive_background(self.now, source, hop, ticket);
+                Ok(())
+            }
+            Event::Segment { segment, ticket } => {
+                self.network.arrive_segment(self.now, segment, ticket);
+                Ok(())
+            }
+            Event::TcpTimer { flow } => {
+                self.network.tcp_timer(self.now, flow);
                 Ok(())
             }
             Event::Departure { link } => {
@@ -696,6 +705,11 @@ impl<'w> Simulation<'w> {
                     counts: *link.counters(),
                     background: *link.background(),
                 })
+                .collect(),
+            tcp: self
+                .network
+                .tcp_progress()
+                .map(|(name, progress)| TcpOutcome::new(name, &progress, self.now))
                 .collect(),
             nats: self
                 .network

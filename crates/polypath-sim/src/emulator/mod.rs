@@ -186,7 +186,7 @@ fn plan(scenario: &Scenario) -> Result<Plan, EmulatorError> {
     if plan.paths.is_empty() {
         return Err(EmulatorError::NoPath);
     }
-    if !plan.traffic.is_empty() {
+    if !plan.traffic.is_empty() || !plan.tcp.is_empty() {
         return Err(EmulatorError::Traffic);
     }
     if !plan.moves.is_empty() {

@@ -13,6 +13,10 @@ pub(crate) enum Event {
     Emission { source: u32 },
     /// A background packet reaches the end of the n-th link of its route.
     Background { source: u32, hop: u32, ticket: Ticket },
+    /// A packet of a TCP flow reaches the end of a link.
+    Segment { segment: u32, ticket: Ticket },
+    /// A timer of a TCP flow may have expired.
+    TcpTimer { flow: u32 },
     /// A link with a queue under active management may take its next packet.
     Departure { link: LinkId },
     /// A deadline of an endpoint may have expired.

@@ -7,6 +7,7 @@ mod event;
 mod nat;
 mod packet;
 mod queue;
+pub(crate) mod tcp;
 mod topology;
 pub mod trace;
 pub(crate) mod traffic;
@@ -32,6 +33,7 @@ pub use topology::{HostId, LinkId, LinkPlan, NatBehavior, NodeId, NodeKind, Topo
 
 use crate::link::{Allows, Link, LossModel, Origin, Ticket, Verdict};
 use crate::pcapng::{InterfaceId, PcapNg};
+use tcp::{Tcp, TcpPlan, Wires};
 use trace::Tracer;
 use traffic::Source;
 
@@ -49,6 +51,9 @@ pub(crate) struct Network<'w> {
     /// Interfaces whose host does not have their address at present.
     away: Vec<NodeId>,
     background: Background,
+    tcp: Tcp,
+    /// Links in whose queues packets of the current event wait; empty between events.
+    waits: Vec<LinkId>,
     departures: Departures,
     capture: Option<Capture<'w>>,
     pub(crate) tracer: Option<Tracer>,
@@ -102,6 +107,8 @@ impl<'w> Network<'w> {
             addresses,
             away: Vec::new(),
             background: Background::default(),
+            tcp: Tcp::default(),
+            waits: Vec::new(),
             departures: Departures::default(),
             capture: None,
             tracer: None,
@@ -238,6 +245,9 @@ impl<'w> Network<'w> {
                     let link = on.index();
                     self.background.settle(source, hop, link, verdict, &mut self.events);
                 }
+                departures::Name::Segment(id) => {
+                    self.tcp.settle(id, on, verdict, &mut self.events);
+                }
                 departures::Name::Packet(id) => {
                     self.departures.leaves();
                     if let (Verdict::Drop(reason), Some(tracer)) = (verdict, &mut self.tracer) {
@@ -351,8 +361,38 @@ impl<'w> Network<'w> {
 
     /// Whether only events of background traffic, which never ends, are left.
     pub(crate) fn is_idle(&self) -> bool {
-        let others = self.background.waiting() + self.departures.scheduled();
+        let others = self.background.waiting() + self.tcp.waiting() + self.departures.scheduled();
         self.departures.is_idle() && self.events.len() == others
+    }
+
+    /// Starts TCP flows, each at its configured time.
+    pub(crate) fn start_tcp(&mut self, flows: Vec<TcpPlan>) {
+        self.tcp.start(flows, &mut self.events);
+    }
+
+    /// A packet of a TCP flow reaches the end of a link.
+    pub(crate) fn arrive_segment(&mut self, now: Time, segment: u32, ticket: Ticket) {
+        let Self { links, events, waits, tcp, .. } = self;
+        tcp.arrive(now, segment, ticket, &mut Wires { links, events, waits });
+        self.schedule_departures(now);
+    }
+
+    /// A timer of a TCP flow may have expired.
+    pub(crate) fn tcp_timer(&mut self, now: Time, flow: u32) {
+        let Self { links, events, waits, tcp, .. } = self;
+        tcp.timer(now, flow, &mut Wires { links, events, waits });
+        self.schedule_departures(now);
+    }
+
+    fn schedule_departures(&mut self, now: Time) {
+        while let Some(on) = self.waits.pop() {
+            self.schedule_departure(now, on);
+        }
+    }
+
+    /// Names of the TCP flows, and what they have achieved.
+    pub(crate) fn tcp_progress(&self) -> impl Iterator<Item = (&str, tcp::Progress)> {
+        self.tcp.progress()
     }
 
     /// A source of background traffic sends a packet.

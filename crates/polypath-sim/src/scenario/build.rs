@@ -10,6 +10,7 @@ use super::network::{NetworkBuilder, PathLinks};
 use super::transport::EncapsulationSpec;
 use super::workload::Workload;
 use super::{SCHEMA, Scenario};
+use crate::network::tcp::TcpPlan;
 use crate::network::traffic::TrafficPlan;
 use crate::network::{Change, HostId, Move, NatReset, NodeId, NodeKind, Topology};
 
@@ -22,6 +23,8 @@ pub(crate) struct Plan {
     pub(crate) paths: Vec<PathLinks>,
     /// Sources of background traffic.
     pub(crate) traffic: Vec<TrafficPlan>,
+    /// TCP flows.
+    pub(crate) tcp: Vec<TcpPlan>,
     pub(crate) changes: Vec<Change>,
     /// Changes of addresses, in the order of time.
     pub(crate) moves: Vec<Move>,
@@ -116,6 +119,7 @@ impl Plan {
             topology: builder.topology,
             paths: builder.paths,
             traffic: builder.traffic,
+            tcp: builder.tcp,
             changes,
             moves,
             resets,

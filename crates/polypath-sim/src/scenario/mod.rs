@@ -29,6 +29,7 @@ mod workload;
 use polypath_proto::Registry;
 use serde::{Deserialize, Serialize};
 
+pub use crate::network::tcp::TcpCongestion;
 pub use address::{AddressEvent, AddressKind};
 pub use association::AssociationSpec;
 pub(crate) use build::{ApplicationPlan, AssociationPlan, Plan, StackPlan, encapsulation_port};

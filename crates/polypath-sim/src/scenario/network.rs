@@ -12,9 +12,10 @@ use super::fault::{Fault, FaultKind, PathRef};
 use super::key::Key;
 use super::link::{LinkSpec, PathSpec};
 use super::nat::NatSpec;
-use super::traffic::TrafficSpec;
+use super::traffic::{TrafficKind, TrafficSpec};
 use super::workload::Direction;
 use crate::link::LinkConfig;
+use crate::network::tcp::TcpPlan;
 use crate::network::traffic::TrafficPlan;
 use crate::network::{
     Change, ChangeKind, HostId, LinkId, Move, NatReset, NodeId, NodeKind, Topology,
@@ -37,6 +38,7 @@ pub(super) struct NetworkBuilder {
     pub(super) topology: Topology,
     pub(super) paths: Vec<PathLinks>,
     pub(super) traffic: Vec<TrafficPlan>,
+    pub(super) tcp: Vec<TcpPlan>,
     /// Names of nodes, with which links and background traffic refer to them.
     nodes: Vec<(String, NodeId)>,
     /// Two-way links of a general graph: their names and their two directions.
@@ -382,6 +384,14 @@ impl NetworkBuilder {
                 let text = format!("no way leads from {} to {}", spec.from, spec.to);
                 Problem::new(key.field("to"), text)
             })?;
+            if spec.kind == TrafficKind::Tcp {
+                let back = self.topology.way(to, from).ok_or_else(|| {
+                    let text = format!("no way leads back from {} to {}", spec.to, spec.from);
+                    Problem::new(key.field("to"), text)
+                })?;
+                self.tcp.extend(spec.flows(&name(i), [&way, &back], &key)?);
+                continue;
+            }
             self.traffic.extend(spec.plans(&name(i), &way, &key)?);
         }
         Ok(())

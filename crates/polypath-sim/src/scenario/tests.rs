@@ -468,7 +468,7 @@ fn wrong_background_traffic_gets_one_line() {
         ),
         (
             traffic("to = \"receiver.0\"\nrate = \"1 Mbit/s\"\nkind = \"poisson\""),
-            "line 13: traffic[0].kind: \"poisson\" is not known; allowed: pareto, constant",
+            "line 13: traffic[0].kind: \"poisson\" is not known; allowed: pareto, constant, tcp",
         ),
         (
             traffic("to = \"receiver.0\"\nrate = \"1 Mbit/s\"\nkind = \"constant\"\noff = \"1 s\""),
@@ -932,5 +932,42 @@ fn wrong_nats_get_one_line() {
             )),
             &format!("line 13: fault[0].address: {mixed}"),
         ),
+    ]);
+}
+
+#[test]
+fn tcp_flows_read_back_and_have_keys_of_their_own() {
+    let flow = "to = \"receiver.0\"\nkind = \"tcp\"\n";
+    let read = |lines: &str| {
+        Scenario::from_toml(&format!("{GOOD}[[traffic]]\nfrom = \"sender.0\"\n{flow}{lines}\n"))
+    };
+    let scenario = read("congestion = \"newreno\"\nwindow = \"1 MB\"\nsources = 3").unwrap();
+    assert_eq!(Scenario::from_toml(&scenario.to_toml()).unwrap(), scenario);
+    let plan = scenario.plan().unwrap();
+    let names: Vec<_> = plan.tcp.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(names, ["traffic0/0", "traffic0/1", "traffic0/2"]);
+    assert_eq!(plan.tcp[0].window, 1_000_000 / 1460);
+    assert_ne!(plan.tcp[0].ways[0], plan.tcp[0].ways[1]);
+    let wrong = |lines: &str| traffic(&format!("{flow}{lines}"));
+    each_is_one_line([
+        (wrong("rate = \"1 Mbit/s\""), "line 13: traffic[0].rate: does not belong to kind \"tcp\""),
+        (wrong("on = \"1 s\""), "line 13: traffic[0].on: does not belong to kind \"tcp\""),
+        (
+            wrong("window = \"2 kB\""),
+            "line 13: traffic[0].window: found 2 kB; allowed: two segments to 256 MB",
+        ),
+        (
+            wrong("packet_size = \"40 B\""),
+            "line 13: traffic[0].packet_size: found 40 B; allowed: above 40 B",
+        ),
+        (
+            wrong("sources = 1001"),
+            "line 13: traffic[0].sources: found 1001; allowed: from 1 to 1000",
+        ),
+        (
+            traffic("to = \"receiver.0\"\nrate = \"1 Mbit/s\"\nwindow = \"1 MB\""),
+            "line 13: traffic[0].window: belongs to kind \"tcp\"",
+        ),
+        (traffic("to = \"receiver.0\""), "line 9: traffic[0].rate: missing"),
     ]);
 }

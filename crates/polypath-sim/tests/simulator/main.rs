@@ -18,3 +18,4 @@ mod retransmission;
 mod runs;
 mod shared_bottleneck;
 mod standstill;
+mod tcp;
