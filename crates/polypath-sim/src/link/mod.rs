@@ -245,9 +245,8 @@ impl Link {
             return Verdict::Drop(DropReason::Down);
         }
         let mut cleared = false;
-        if let Some(middlebox) = &self.config.middlebox {
-            if middlebox.drop_extensions && middlebox::has_extension(payload) {
-                self.counters.dropped_middlebox += 1;
+        if let Some(middlebox) = self.config.middlebox {
+            if !self.passes(middlebox, payload) {
                 return Verdict::Drop(DropReason::Middlebox);
             }
             cleared = middlebox.clear_ecn;
@@ -298,6 +297,15 @@ impl Link {
         };
         self.counters.in_flight += 1;
         self.deliver(sent, &packet)
+    }
+
+    /// Whether a middlebox lets a packet pass.
+    #[cold]
+    #[inline(never)]
+    fn passes(&mut self, middlebox: Middlebox, payload: &[u8]) -> bool {
+        let passes = !(middlebox.drop_extensions && middlebox::has_extension(payload));
+        self.counters.dropped_middlebox += u64::from(!passes);
+        passes
     }
 
     /// A packet of those in flight that leaves the transmitter at `sent`.

@@ -176,11 +176,8 @@ impl<'w> Network<'w> {
         let to = self.packets.get(id).to;
         match self.routes.next(at, to) {
             Some(link) => {
-                let packet = self.packets.get_mut(id);
-                if self.nats.iter_mut().all(|nat| nat.leaves(now, link, packet)) {
+                if self.nats.is_empty() || self.translate_source(now, link, id) {
                     self.offer(now, link, id);
-                } else {
-                    self.packets.give_back(id);
                 }
             }
             None => self.discard(id),
@@ -319,7 +316,21 @@ impl<'w> Network<'w> {
         None
     }
 
+    /// NATs translate the source of a packet that enters a link. False if one drops it.
+    #[cold]
+    #[inline(never)]
+    fn translate_source(&mut self, now: Time, link: LinkId, id: PacketId) -> bool {
+        let packet = self.packets.get_mut(id);
+        let leaves = self.nats.iter_mut().all(|nat| nat.leaves(now, link, packet));
+        if !leaves {
+            self.packets.give_back(id);
+        }
+        leaves
+    }
+
     /// NATs translate the destination of a packet that leaves a link. False if one refuses it.
+    #[cold]
+    #[inline(never)]
     fn translate(&mut self, now: Time, link: LinkId, id: PacketId) -> bool {
         let packet = self.packets.get_mut(id);
         let before = packet.destination;

@@ -482,7 +482,7 @@ fn wrong_background_traffic_gets_one_line() {
         (
             traffic("to = \"receiver.0\"\nrate = \"1 Mbit/s\"\nshpae = 2"),
             "line 13: traffic[0].shpae: no such key; did you mean \"shape\"? allowed: name, from, \
-          to, kind, rate, packet_size, sources, start, shape, on, off",
+          to, kind, rate, packet_size, sources, start, shape, on, off, congestion, window",
         ),
     ]);
 }
