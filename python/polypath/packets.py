@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 #: Fates of a packet at a link; "sent" was still in transit when the run ended.
-FATES = ("sent", "delivered", "lost", "queue", "down", "mtu")
+FATES = ("sent", "delivered", "lost", "queue", "down", "mtu", "middlebox")
 
 #: Names of chunk types (RFC 9260 3.2 and the extensions' own), and of the timestamp extension's.
 KINDS = {

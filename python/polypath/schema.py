@@ -77,6 +77,33 @@ class Policer(TypedDict):
     burst: str
 
 
+class Middlebox(TypedDict, total=False):
+    """Changes or drops packets in front of a link.
+
+    It clears their ECN field, drops those that would be fragmented, or those with chunks or
+    parameters that RFC 9260 does not define.
+    """
+
+    clear_ecn: bool
+    drop_fragments: bool
+    drop_extensions: bool
+
+
+NatBehavior: TypeAlias = Literal[
+    "endpoint-independent", "address-dependent", "address-and-port-dependent"
+]
+
+
+class Nat(TypedDict, total=False):
+    """A NAT for UDP at the sender's end of a path, or at the first end of a link (RFC 4787)."""
+
+    timeout: str
+    mapping: NatBehavior
+    filtering: NatBehavior
+    inbound_refresh: bool
+    address: str
+
+
 class Reordering(TypedDict):
     """Some packets take longer, by a time uniform from 0 to `delay`."""
 
@@ -104,6 +131,7 @@ class Link(TypedDict, total=False):
     red: Red
     codel: Codel
     policer: Policer
+    middlebox: Middlebox
     loss: Loss
     reorder: Reordering
     duplicate: str | float
@@ -145,6 +173,7 @@ class Path(Link, total=False):
     edge: Link
     shares: str
     cross_traffic: CrossTraffic
+    nat: Nat
 
 
 class Node(TypedDict, total=False):
@@ -161,6 +190,7 @@ class LinkEntry(Link, total=False):
     name: str
     forward: Link
     back: Link
+    nat: Nat
 
 
 #: `[[traffic]]`: sources of background packets from one node to another.
@@ -170,7 +200,7 @@ Traffic = TypedDict(
         "name": str,
         "from": str,
         "to": str,
-        "kind": Literal["pareto", "constant"],
+        "kind": Literal["pareto", "constant", "tcp"],
         "rate": str,
         "packet_size": str,
         "sources": int,
@@ -178,6 +208,8 @@ Traffic = TypedDict(
         "shape": float,
         "on": str,
         "off": str,
+        "congestion": Literal["cubic", "newreno"],
+        "window": str,
     },
     total=False,
 )
@@ -248,11 +280,12 @@ Fault = TypedDict(
         "path": str | int,
         "link": str,
         "direction": Direction,
-        "kind": Literal["down", "up", "rate", "delay", "loss", "mtu"],
+        "kind": Literal["down", "up", "rate", "delay", "loss", "mtu", "nat-reset"],
         "rate": str,
         "delay": str,
         "loss": Loss,
         "mtu": str,
+        "address": str,
     },
     total=False,
 )

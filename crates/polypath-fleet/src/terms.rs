@@ -305,13 +305,14 @@ fn in_a_row(loss: Option<&LossModel>) -> (f64, usize) {
 fn background(scenario: &Scenario) -> f64 {
     let sources = scenario.traffic.iter().map(|spec| {
         let share = match (spec.kind, spec.on, spec.off) {
-            (TrafficKind::Constant, _, _) => 1.0,
+            // TCP has no rate of its own, and leaves others a share.
+            (TrafficKind::Constant | TrafficKind::Tcp, _, _) => 1.0,
             (TrafficKind::Pareto, on, off) => {
                 let [on, off] = [on, off].map(|s| s.unwrap_or(Span::millis(500)).0 as f64);
                 on / (on + off).max(1.0)
             }
         };
-        spec.rate.0 as f64 * f64::from(spec.sources.unwrap_or(1)) * share
+        spec.rate.map_or(0.0, |rate| rate.0 as f64) * f64::from(spec.sources.unwrap_or(1)) * share
     });
     let crossing = scenario.paths.iter().filter_map(|path| {
         let traffic = path.cross_traffic.as_ref()?;

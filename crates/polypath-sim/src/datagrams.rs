@@ -10,7 +10,9 @@ use std::net::{IpAddr, SocketAddr};
 use polypath_proto::{Ecn, Fragmentation, RouteTable, Time};
 
 use crate::network::traffic::Source;
-use crate::network::{Change, Event, HostId, LinkId, Network, NodeId, NodeKind, PacketId};
+use crate::network::{
+    Change, Event, HostId, LinkId, NatReset, Network, NodeId, NodeKind, PacketId,
+};
 use crate::scenario::{Key, Place, Scenario, ScenarioError};
 use crate::stack::HostRoutes;
 
@@ -22,6 +24,7 @@ const USUAL: usize = 1500;
 pub struct DatagramNetwork {
     network: Network<'static>,
     changes: Vec<Change>,
+    resets: Vec<NatReset>,
 }
 
 /// A datagram.
@@ -55,10 +58,14 @@ impl DatagramNetwork {
         let seed = scenario.seed;
         let mut network = Network::new(plan.topology, seed, USUAL);
         network.start_traffic(plan.traffic.into_iter().map(|t| Source::new(t, seed)).collect());
+        network.start_tcp(plan.tcp);
         for (index, change) in (0u32..).zip(&plan.changes) {
             network.events.schedule(change.at, Event::Change { index });
         }
-        Ok(Self { network, changes: plan.changes })
+        for (index, reset) in (0u32..).zip(&plan.resets) {
+            network.events.schedule(reset.at, Event::Reset { index });
+        }
+        Ok(Self { network, changes: plan.changes, resets: plan.resets })
     }
 
     /// The hosts' names; those of `[[path]]` are "sender" and "receiver".
@@ -117,11 +124,16 @@ impl DatagramNetwork {
             Event::Background { source, hop, ticket } => {
                 self.network.arrive_background(now, source, hop, ticket);
             }
+            Event::Segment { segment, ticket } => {
+                self.network.arrive_segment(now, segment, ticket);
+            }
+            Event::TcpTimer { flow } => self.network.tcp_timer(now, flow),
             Event::Departure { link } => self.network.depart(now, link),
             Event::Change { index } => {
                 let Change { link: LinkId(link), ref kind, .. } = self.changes[index as usize];
                 kind.apply(now, &mut self.network.links[link as usize]);
             }
+            Event::Reset { index } => self.network.reset_nat(&self.resets[index as usize]),
             // Only simulations have endpoints, applications, moving addresses and samples.
             Event::Timer { .. }
             | Event::Application { .. }

@@ -23,7 +23,7 @@ pub(crate) fn tell(network: &Network<'_>, association: &mut Association) {
 /// of a script do not count, because they cannot be predicted.
 fn share(network: &Network<'_>, path: &PathView) -> f64 {
     let topology = &network.topology;
-    let ends = (topology.interface(path.local), topology.interface(path.remote));
+    let ends = (network.node(path.local), network.node(path.remote));
     let (Some(from), Some(to)) = ends else { return 0.0 };
     let way = topology.way(from, to).unwrap_or_default();
     let arrives = |link: &crate::network::LinkId| {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::LinkCounters;
 use crate::network::trace::PacketTrace;
+use crate::network::{NatCounters, tcp};
 use crate::series::PathSeries;
 use crate::workload::{Application, Changed, Gap, Progress, StateChange};
 
@@ -32,6 +33,12 @@ pub struct Outcome {
     pub stripes: Vec<StripeOutcome>,
     /// Every direction of every link.
     pub links: Vec<LinkOutcome>,
+    /// Every TCP flow of background traffic, in the order of the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tcp: Vec<TcpOutcome>,
+    /// Every NAT, in the order of the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nats: Vec<NatOutcome>,
     /// Every endpoint.
     pub endpoints: Vec<EndpointOutcome>,
     /// Samples over time, if requested.
@@ -55,6 +62,50 @@ pub enum End {
     EventLimit,
     /// No association made progress for [`RunOptions::patience`](crate::RunOptions::patience).
     Stalled,
+}
+
+/// A TCP flow of background traffic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TcpOutcome {
+    /// Name of its `[[traffic]]`, a slash and its number.
+    pub name: String,
+    /// Bytes delivered in order, without headers.
+    pub bytes_delivered: u64,
+    /// Those bytes per second, from its start to the end of the run.
+    pub goodput: f64,
+    /// Packets with data that were sent.
+    pub segments_sent: u64,
+    /// Those that were sent again.
+    pub retransmissions: u64,
+    /// Expirations of the retransmission timer.
+    pub timeouts: u64,
+    /// Smoothed round-trip time in seconds at the end, if there was a sample.
+    pub srtt: Option<f64>,
+}
+
+impl TcpOutcome {
+    pub(crate) fn new(name: &str, progress: &tcp::Progress, end: Time) -> Self {
+        let &tcp::Progress { start, bytes_delivered, .. } = progress;
+        let time = end.since(start).as_secs_f64();
+        Self {
+            name: name.to_owned(),
+            bytes_delivered,
+            goodput: if time > 0.0 { bytes_delivered as f64 / time } else { 0.0 },
+            segments_sent: progress.segments_sent,
+            retransmissions: progress.retransmissions,
+            timeouts: progress.timeouts,
+            srtt: progress.srtt.map(|srtt| srtt.as_secs_f64()),
+        }
+    }
+}
+
+/// A NAT.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NatOutcome {
+    /// Name of its path or link.
+    pub name: String,
+    /// Counters.
+    pub counts: NatCounters,
 }
 
 /// Outcome of an association.

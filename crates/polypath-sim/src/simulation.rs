@@ -14,11 +14,11 @@ use thiserror::Error;
 use crate::invariants::{self, Due, Schedule};
 use crate::network::trace::{Traced, Tracer};
 use crate::network::traffic::Source;
-use crate::network::{Change, Event, HostId, Move, Network, NodeId, NodeKind, PacketId};
+use crate::network::{Change, Event, HostId, Move, NatReset, Network, NodeId, NodeKind, PacketId};
 use crate::oracle;
 use crate::outcome::{
-    AssociationOutcome, End, EndpointOutcome, FlowOutcome, LinkOutcome, Outcome, PathChange,
-    PathOutcome, SideOutcome, StripeOutcome, close_name,
+    AssociationOutcome, End, EndpointOutcome, FlowOutcome, LinkOutcome, NatOutcome, Outcome,
+    PathChange, PathOutcome, SideOutcome, StripeOutcome, TcpOutcome, close_name,
 };
 use crate::random::derive;
 use crate::scenario::{Plan, Run, Scenario, ScenarioError, encapsulation_port};
@@ -63,6 +63,8 @@ pub(crate) struct Simulation<'w> {
     changes: Vec<Change>,
     /// Changes of addresses.
     moves: Vec<Move>,
+    /// Losses of NATs' mappings.
+    resets: Vec<NatReset>,
     run: Run,
     /// Configuration of the side that opens each association.
     configs: Vec<Config>,
@@ -88,6 +90,7 @@ impl<'w> Simulation<'w> {
         let mut network = Network::new(plan.topology, seed, usize::from(largest));
         network.expect(&plan.changes);
         network.start_traffic(plan.traffic.into_iter().map(|t| Source::new(t, seed)).collect());
+        network.start_tcp(plan.tcp);
         for node in plan.moves.iter().map(|one| one.node) {
             network.set_here(node, Move::is_here(&plan.moves, node, None));
         }
@@ -100,6 +103,10 @@ impl<'w> Simulation<'w> {
             let there = stack.addresses.iter().copied().filter(|ip| network.has(*ip));
             let mut config = EndpointConfig::new(stack.port, there.collect(), encapsulation);
             config.listen = stack.listens;
+            if stack.addresses.iter().any(|ip| network.topology.is_behind_nat(*ip)) {
+                // RFC 6951 3.2, 5.7: addresses that a NAT translates are not listed.
+                config.announced = Some(Vec::new());
+            }
             config.max_associations = config.max_associations.max(2 * plan.associations.len());
             if !scenario.run.check_checksums {
                 config.checksum = Checksum::Ignore;
@@ -139,6 +146,7 @@ impl<'w> Simulation<'w> {
             applications,
             changes: plan.changes,
             moves: plan.moves,
+            resets: plan.resets,
             run: scenario.run.clone(),
             configs: plan.associations.into_iter().map(|one| one.config).collect(),
             schedule: Schedule::new(scenario.run.check_every),
@@ -156,7 +164,8 @@ impl<'w> Simulation<'w> {
         let changes = self.changes.iter().map(|change| change.at);
         let moves = self.moves.iter().map(|one| one.noticed().max(one.at));
         let starts = self.conversations.iter().map(|talk| talk.start);
-        let last = changes.chain(moves).chain(starts).max();
+        let resets = self.resets.iter().map(|reset| reset.at);
+        let last = changes.chain(moves).chain(resets).chain(starts).max();
         self.watch = Some(Watch::new(last.unwrap_or(Time::ZERO), patience));
     }
 
@@ -191,6 +200,9 @@ impl<'w> Simulation<'w> {
         }
         for (index, one) in (0u32..).zip(&self.moves) {
             self.network.events.schedule(one.at, Event::Move { index });
+        }
+        for (index, one) in (0u32..).zip(&self.resets) {
+            self.network.events.schedule(one.at, Event::Reset { index });
         }
         // Schedule notices after all changes, so that the endpoints learn of all changes of one
         // instant together.
@@ -279,6 +291,14 @@ impl<'w> Simulation<'w> {
                 self.network.arrive_background(self.now, source, hop, ticket);
                 Ok(())
             }
+            Event::Segment { segment, ticket } => {
+                self.network.arrive_segment(self.now, segment, ticket);
+                Ok(())
+            }
+            Event::TcpTimer { flow } => {
+                self.network.tcp_timer(self.now, flow);
+                Ok(())
+            }
             Event::Departure { link } => {
                 self.network.depart(self.now, link);
                 Ok(())
@@ -297,6 +317,10 @@ impl<'w> Simulation<'w> {
             Event::Move { index } => {
                 let Move { node, comes, .. } = self.moves[index as usize];
                 self.network.set_here(node, comes);
+                Ok(())
+            }
+            Event::Reset { index } => {
+                self.network.reset_nat(&self.resets[index as usize]);
                 Ok(())
             }
             Event::Notice { index } => self.addresses_changed(self.moves[index as usize].node),
@@ -530,9 +554,10 @@ impl<'w> Simulation<'w> {
     /// stack.
     fn accept(&mut self, index: usize, id: AssociationId) {
         let stack = &self.stacks[index];
-        let remote =
-            stack.endpoint.association(id).and_then(|a| a.paths().next()).map(|p| p.remote);
-        let host = remote.and_then(|remote| self.network.topology.host_of(remote));
+        let remote = stack.endpoint.association(id).and_then(|a| a.paths().next());
+        let remote = remote.map(|path| SocketAddr::new(path.remote, path.remote_port));
+        let host = remote
+            .and_then(|remote| self.network.topology.host_of(self.network.inside_of(remote).ip()));
         let found = self.conversations.iter().position(|talk| {
             talk.stacks[1] == index
                 && talk.parties[1].id.is_none()
@@ -680,6 +705,16 @@ impl<'w> Simulation<'w> {
                     counts: *link.counters(),
                     background: *link.background(),
                 })
+                .collect(),
+            tcp: self
+                .network
+                .tcp_progress()
+                .map(|(name, progress)| TcpOutcome::new(name, &progress, self.now))
+                .collect(),
+            nats: self
+                .network
+                .nat_counters()
+                .map(|(name, counts)| NatOutcome { name: name.to_owned(), counts })
                 .collect(),
             endpoints: endpoints.collect(),
             series: self.recorder.map(Recorder::finish).unwrap_or_default(),

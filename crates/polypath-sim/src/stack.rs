@@ -181,7 +181,9 @@ impl HostRoutes {
     pub(crate) fn new(network: &Network<'_>, host: HostId) -> Self {
         let own = network.topology.addresses(host);
         let others = (0..network.topology.hosts.len() as u32).map(HostId).filter(|&h| h != host);
-        let ways = others.flat_map(|other| network.topology.addresses(other)).map(|remote| {
+        let external = network.topology.nats.iter().flat_map(|nat| nat.addresses.iter().copied());
+        let remotes = others.flat_map(|other| network.topology.addresses(other)).chain(external);
+        let ways = remotes.map(|remote| {
             let way = |&local: &IpAddr| network.hops(local, remote).map(|hops| (hops, local));
             (remote, own.iter().filter_map(way).collect())
         });

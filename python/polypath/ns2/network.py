@@ -134,8 +134,8 @@ def network_paths(specs: list[dict[str, Any]]) -> tuple[Path, ...]:
 
 
 def _link(name: str, nodes: list[int], config: Mapping[str, Any], key: str) -> Link:
-    others = ("trace", "mtu", "mark_at", "red", "codel", "policer", "reorder", "duplicate")
-    for other in (*others, "corrupt"):
+    queues = ("trace", "mtu", "mark_at", "red", "codel", "policer")
+    for other in (*queues, "middlebox", "reorder", "duplicate", "corrupt"):
         if other in config and config[other] not in (0, "0", "0 %"):
             raise refuse(f"{key}.{other}", config[other], "links without it")
     if "rate" not in config:

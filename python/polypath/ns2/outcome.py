@@ -26,6 +26,7 @@ _COUNTERS = (
     "delivered_bytes",
     "dropped_queue",
     "dropped_mtu",
+    "dropped_middlebox",
     "lost",
     "lost_outage",
     "in_flight",

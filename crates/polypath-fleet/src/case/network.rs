@@ -90,7 +90,7 @@ pub(super) fn background(scenario: &mut Scenario, dice: &mut Dice, harshness: Ha
             from,
             to,
             kind: if constant { TrafficKind::Constant } else { TrafficKind::Pareto },
-            rate: Rate(dice.spread(2_000, most)),
+            rate: Some(Rate(dice.spread(2_000, most))),
             packet_size: dice.one_in(2).then(|| Size(dice.spread(40, 2000))),
             sources: dice.one_in(2).then(|| dice.between(1, 3) as u32),
             start: dice.one_in(2).then(|| Span(dice.spread(1, 5_000_000_000))),

@@ -69,6 +69,9 @@ pub enum EmulatorError {
          [[address]] out of the scenario"
     )]
     Addresses,
+    /// The scenario has a NAT.
+    #[error("the emulator has no NATs: take nat out of the scenario's paths")]
+    Nat,
     /// An address cannot be bound.
     #[error("{address} cannot be bound: {source}")]
     Bind {
@@ -183,11 +186,14 @@ fn plan(scenario: &Scenario) -> Result<Plan, EmulatorError> {
     if plan.paths.is_empty() {
         return Err(EmulatorError::NoPath);
     }
-    if !plan.traffic.is_empty() {
+    if !plan.traffic.is_empty() || !plan.tcp.is_empty() {
         return Err(EmulatorError::Traffic);
     }
     if !plan.moves.is_empty() {
         return Err(EmulatorError::Addresses);
+    }
+    if !plan.topology.nats.is_empty() {
+        return Err(EmulatorError::Nat);
     }
     Ok(plan)
 }

@@ -2,6 +2,8 @@
 
 use std::hash::{Hash, Hasher};
 
+use polypath_proto::Ecn;
+
 use crate::random::Fnv;
 use crate::wire::{UDP_HEADER, fold, sum_words};
 
@@ -43,11 +45,12 @@ pub(super) fn allows_mark(packet: &[u8]) -> bool {
     }
 }
 
-/// Marks the packet with congestion experienced, and corrects the checksum of an IPv4 header.
-pub(super) fn mark(packet: &mut [u8]) {
+/// Sets the packet's ECN field, and corrects the checksum of an IPv4 header.
+pub(super) fn set_ecn(packet: &mut [u8], ecn: Ecn) {
+    let ecn = ecn as u8;
     match packet {
         [first, traffic, ..] if *first >> 4 == 4 => {
-            *traffic |= CE;
+            *traffic = *traffic & !CE | ecn;
             let header = usize::from(packet[0] & 0xf) * 4;
             if (20..=packet.len()).contains(&header) {
                 packet[10..12].fill(0);
@@ -55,7 +58,7 @@ pub(super) fn mark(packet: &mut [u8]) {
                 packet[10..12].copy_from_slice(&sum.to_be_bytes());
             }
         }
-        [first, traffic, ..] if *first >> 4 == 6 => *traffic |= CE << 4,
+        [first, traffic, ..] if *first >> 4 == 6 => *traffic = *traffic & !(CE << 4) | ecn << 4,
         _ => {}
     }
 }
@@ -63,8 +66,6 @@ pub(super) fn mark(packet: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
-
-    use polypath_proto::Ecn;
 
     use super::*;
     use crate::wire::write_headers;
@@ -115,20 +116,23 @@ mod tests {
             flow(bytes);
             assert!(payload_offset(bytes) <= bytes.len());
             let mut copy = bytes.to_vec();
-            mark(&mut copy);
+            set_ecn(&mut copy, Ecn::Ce);
             assert!(!allows_mark(&[0x12; 60]));
         }
     }
 
-    /// RFC 3168 5: the codepoint is 11, whatever it was, and the IPv4 header checksum still holds.
+    /// RFC 3168 5: the codepoints are 11 and 00, whatever they were, and the IPv4 header checksum
+    /// still holds.
     #[test]
     fn a_mark_is_congestion_experienced() {
         for (from, to) in [("10.0.0.1:1", "10.0.0.2:2"), ("[fd00::1]:1", "[fd00::2]:2")] {
             assert!(!allows_mark(&packet(from, to, Ecn::NotEct)));
             let mut marked = packet(from, to, Ecn::Ect0);
             assert!(allows_mark(&marked));
-            mark(&mut marked);
+            set_ecn(&mut marked, Ecn::Ce);
             assert_eq!(marked, packet(from, to, Ecn::Ce));
+            set_ecn(&mut marked, Ecn::NotEct);
+            assert_eq!(marked, packet(from, to, Ecn::NotEct));
         }
     }
 }

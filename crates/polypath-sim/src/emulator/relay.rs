@@ -417,12 +417,15 @@ impl Relay {
                 let wait = arrival.at.since(since).saturating_sub(config.delay + transmission);
                 self.queueing[id.index()].note(wait);
                 let ticket = arrival.ticket;
+                if arrival.cleared {
+                    packet::set_ecn(&mut datagram.bytes, Ecn::NotEct);
+                }
                 if duplicate {
                     let copy = Datagram { bytes: datagram.bytes.clone(), ..datagram };
                     self.events.schedule(arrival.at, Event::Arrival { datagram: copy, ticket });
                 }
                 if arrival.marked {
-                    packet::mark(&mut datagram.bytes);
+                    packet::set_ecn(&mut datagram.bytes, Ecn::Ce);
                 }
                 if let Some(bit) = arrival.inverted_bit {
                     datagram.bytes[start + (bit / 8) as usize] ^= 0x80 >> (bit % 8);

@@ -25,6 +25,7 @@ pub(super) struct Waiting {
     pub(super) background: bool,
     pub(super) may_mark: bool,
     pub(super) marked: bool,
+    pub(super) cleared: bool,
     pub(super) held_up: Option<Duration>,
     pub(super) duplicate: bool,
     pub(super) inverted_bit: Option<u32>,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::loss::LossModel;
+use super::middlebox::Middlebox;
 use super::rate_trace::RateTrace;
 use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 
@@ -31,6 +32,8 @@ pub struct LinkConfig {
     /// Token bucket that drops packets beyond its rate instead of delaying them. It applies before
     /// the queue and after the loss model.
     pub policer: Option<Policer>,
+    /// Middlebox in front of the link, which sees the packets before the policer and the queue.
+    pub middlebox: Option<Middlebox>,
     /// Loss model. It applies before the queue, as ns-2's error model before a link: a lost packet
     /// takes no room in the queue.
     pub loss: LossModel,

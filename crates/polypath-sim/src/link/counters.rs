@@ -19,6 +19,9 @@ pub struct LinkCounters {
     pub dropped_queue: u64,
     /// Packets dropped because they were larger than the MTU.
     pub dropped_mtu: u64,
+    /// Packets that a middlebox did not let pass.
+    #[serde(default)]
+    pub dropped_middlebox: u64,
     /// Packets lost by the loss model.
     pub lost: u64,
     /// Packets lost because the link was down, or went down while they were on it.
@@ -38,7 +41,7 @@ impl LinkCounters {
             ($($field:ident)*) => { $( self.$field = self.$field + after.$field - before.$field; )* };
         }
         add!(offered offered_bytes duplicated delivered delivered_bytes dropped_queue dropped_mtu);
-        add!(lost lost_outage in_flight reordered corrupted);
+        add!(dropped_middlebox lost lost_outage in_flight reordered corrupted);
     }
 
     /// Checks that every packet that was offered or copied is accounted for.
@@ -50,6 +53,7 @@ impl LinkCounters {
         let accounted = self.delivered
             + self.dropped_queue
             + self.dropped_mtu
+            + self.dropped_middlebox
             + self.lost
             + self.lost_outage
             + self.in_flight;

@@ -15,6 +15,7 @@ mod config;
 mod counters;
 mod loss;
 mod managed;
+mod middlebox;
 mod policer;
 mod rate_trace;
 mod red;
@@ -28,6 +29,7 @@ use polypath_proto::Time;
 pub use config::{Codel, LinkConfig, Policer, Red, Reordering};
 pub use counters::LinkCounters;
 pub use loss::LossModel;
+pub use middlebox::Middlebox;
 pub use rate_trace::RateTrace;
 pub use script::{LossScript, PacketKind};
 
@@ -66,6 +68,8 @@ pub struct Arrival {
     pub inverted_bit: Option<u32>,
     /// Whether the link marks the packet with congestion experienced, because the queue was long.
     pub marked: bool,
+    /// Whether a middlebox has cleared the packet's ECN field.
+    pub cleared: bool,
 }
 
 /// Treatment that a packet's IP header allows the link.
@@ -107,6 +111,8 @@ pub enum DropReason {
     Early,
     /// The policer's bucket is empty.
     Policer,
+    /// A middlebox does not let it pass.
+    Middlebox,
 }
 
 impl DropReason {
@@ -119,6 +125,7 @@ impl DropReason {
             Self::Queue => "dropped: queue full",
             Self::Early => "dropped: early",
             Self::Policer => "dropped: beyond the policer's rate",
+            Self::Middlebox => "dropped: by a middlebox",
         }
     }
 }
@@ -222,7 +229,7 @@ impl Link {
         now: Time,
         size: u32,
         payload: &[u8],
-        allows: Allows,
+        mut allows: Allows,
         origin: Origin,
     ) -> Verdict {
         self.counters.offered += 1;
@@ -236,6 +243,15 @@ impl Link {
         if !self.up {
             self.counters.lost_outage += 1;
             return Verdict::Drop(DropReason::Down);
+        }
+        let mut cleared = false;
+        if let Some(middlebox) = self.config.middlebox {
+            if !self.passes(middlebox, payload) {
+                return Verdict::Drop(DropReason::Middlebox);
+            }
+            cleared = middlebox.clear_ecn;
+            allows.mark &= !middlebox.clear_ecn;
+            allows.fragments &= !middlebox.drop_fragments;
         }
         if self.config.mtu.is_some_and(|mtu| size > mtu) && !allows.fragments {
             self.counters.dropped_mtu += 1;
@@ -266,6 +282,7 @@ impl Link {
             background: origin.background,
             may_mark: allows.mark,
             marked,
+            cleared,
             held_up,
             duplicate,
             inverted_bit,
@@ -282,17 +299,26 @@ impl Link {
         self.deliver(sent, &packet)
     }
 
+    /// Whether a middlebox lets a packet pass.
+    #[cold]
+    #[inline(never)]
+    fn passes(&mut self, middlebox: Middlebox, payload: &[u8]) -> bool {
+        let passes = !(middlebox.drop_extensions && middlebox::has_extension(payload));
+        self.counters.dropped_middlebox += u64::from(!passes);
+        passes
+    }
+
     /// A packet of those in flight that leaves the transmitter at `sent`.
     #[inline]
     fn deliver(&mut self, sent: Time, packet: &Waiting) -> Verdict {
-        let &Waiting { held_up, duplicate, inverted_bit, marked, .. } = packet;
+        let &Waiting { held_up, duplicate, inverted_bit, marked, cleared, .. } = packet;
         self.counters.in_flight += u64::from(duplicate);
         self.counters.duplicated += u64::from(duplicate);
         self.counters.reordered += u64::from(held_up.is_some());
         self.counters.corrupted += u64::from(inverted_bit.is_some());
         let at = sent + self.config.delay + held_up.unwrap_or_default();
         Verdict::Deliver {
-            arrival: Arrival { at, ticket: Ticket(packet.epoch), inverted_bit, marked },
+            arrival: Arrival { at, ticket: Ticket(packet.epoch), inverted_bit, marked, cleared },
             duplicate,
         }
     }

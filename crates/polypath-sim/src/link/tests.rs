@@ -229,6 +229,7 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
                 red,
                 codel,
                 policer: None,
+                middlebox: None,
                 loss: LossModel::bernoulli(loss),
                 reorder: Some(Reordering { probability: reorder, delay: Span::millis(50) }),
                 duplicate,
@@ -375,4 +376,34 @@ proptest! {
             last = Some(arrival);
         }
     }
+}
+
+const BLEACHES: Middlebox =
+    Middlebox { clear_ecn: true, drop_fragments: true, drop_extensions: true };
+
+/// RFC 9000 13.4.2 names what such devices do: a packet is no longer ECN-capable, so that a long
+/// queue drops it.
+#[test]
+fn a_middlebox_clears_the_ecn_field_and_drops_what_it_does_not_know() {
+    let config = LinkConfig { mtu: Some(1400), ..LinkConfig::default() };
+    let mut plain = link(config.clone());
+    let mut with = link(LinkConfig { middlebox: Some(BLEACHES), ..config });
+    let allows = Allows { mark: true, fragments: true };
+    let offer = |link: &mut Link, size: u32, sctp: &[u8]| {
+        link.offer_as(Time::ZERO, size, sctp, allows, Origin::default())
+    };
+    let data = [&[0; 12][..], &[0, 3, 0, 20], &[0; 16]].concat();
+    let cleared = |verdict| match verdict {
+        Verdict::Deliver { arrival, .. } => Some(arrival.cleared),
+        _ => None,
+    };
+    assert_eq!(cleared(offer(&mut plain, 100, &data)), Some(false));
+    assert_eq!(cleared(offer(&mut with, 100, &data)), Some(true));
+    assert_eq!(cleared(offer(&mut plain, 1401, &data)), Some(false));
+    assert_eq!(offer(&mut with, 1401, &data), Verdict::Drop(DropReason::Mtu));
+    let i_data = [&[0; 12][..], &[64, 3, 0, 20], &[0; 16]].concat();
+    assert_eq!(cleared(offer(&mut plain, 100, &i_data)), Some(false));
+    assert_eq!(offer(&mut with, 100, &i_data), Verdict::Drop(DropReason::Middlebox));
+    assert_eq!((with.counters().dropped_mtu, with.counters().dropped_middlebox), (1, 1));
+    with.counters().check().unwrap();
 }

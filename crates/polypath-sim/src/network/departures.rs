@@ -30,10 +30,14 @@ pub(super) enum Name {
         source: u32,
         hop: u32,
     },
+    /// A packet of a TCP flow.
+    Segment(u32),
 }
 
 /// Set in the names of background packets.
 const BACKGROUND: u64 = 1 << 63;
+/// Set too in those of TCP packets. Sources of other traffic have numbers below 2^31.
+const SEGMENT: u64 = 1 << 62;
 
 /// The name and the flow of a packet: its addresses and ports, with SCTP's ports where no UDP
 /// header has others.
@@ -52,13 +56,23 @@ pub(super) fn background(source: u32, hop: u32) -> Origin {
     Origin { flow: BACKGROUND | u64::from(source), id, background: true }
 }
 
+/// The name and the flow of a packet of a TCP flow, in one of its two directions.
+pub(super) fn segment(id: u32, flow: u32, back: bool) -> Origin {
+    let kind = BACKGROUND | SEGMENT;
+    let flow = kind | u64::from(flow) << 1 | u64::from(back);
+    Origin { flow, id: kind | u64::from(id), background: true }
+}
+
 /// The packet with this name.
 pub(super) fn name(id: u64) -> Name {
     let low = (id & 0x7fff_ffff) as u32;
     if id & BACKGROUND == 0 {
         return Name::Packet(PacketId::new(id as usize));
     }
-    Name::Background { source: (id >> 31) as u32, hop: low }
+    if id & SEGMENT != 0 {
+        return Name::Segment(id as u32);
+    }
+    Name::Background { source: (id >> 31) as u32 & 0x7fff_ffff, hop: low }
 }
 
 impl Departures {
@@ -121,9 +135,11 @@ mod tests {
 
     #[test]
     fn names_are_told_apart() {
-        for (source, hop) in [(0, 0), (3, 7), (u32::MAX, 0), (0, 0x7fff_ffff)] {
+        for (source, hop) in [(0, 0), (3, 7), (u32::MAX >> 1, 0), (0, 0x7fff_ffff)] {
             assert_eq!(name(background(source, hop).id), Name::Background { source, hop });
         }
+        assert_eq!(name(segment(u32::MAX, 1, true).id), Name::Segment(u32::MAX));
+        assert_ne!(segment(7, 1, true).flow, segment(7, 1, false).flow);
         let id = PacketId::new(0x8000_0001);
         assert_eq!(name(id.index() as u64), Name::Packet(id));
         assert_ne!(background(1, 0).flow, background(2, 0).flow);

@@ -13,6 +13,10 @@ pub(crate) enum Event {
     Emission { source: u32 },
     /// A background packet reaches the end of the n-th link of its route.
     Background { source: u32, hop: u32, ticket: Ticket },
+    /// A packet of a TCP flow reaches the end of a link.
+    Segment { segment: u32, ticket: Ticket },
+    /// A timer of a TCP flow may have expired.
+    TcpTimer { flow: u32 },
     /// A link with a queue under active management may take its next packet.
     Departure { link: LinkId },
     /// A deadline of an endpoint may have expired.
@@ -23,6 +27,8 @@ pub(crate) enum Event {
     Change { index: u32 },
     /// The n-th scheduled addition or removal of an address.
     Move { index: u32 },
+    /// The n-th scheduled loss of a NAT's mappings.
+    Reset { index: u32 },
     /// The host's endpoints learn of the n-th addition or removal of an address.
     Notice { index: u32 },
     /// The series take their samples.

@@ -4,14 +4,16 @@ mod background;
 mod change;
 mod departures;
 mod event;
+mod nat;
 mod packet;
 mod queue;
+pub(crate) mod tcp;
 mod topology;
 pub mod trace;
 pub(crate) mod traffic;
 
 use std::io::{self, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use polypath_proto::{Ecn, Fragmentation, Time};
 
@@ -20,13 +22,18 @@ pub(crate) use change::Move;
 pub use change::{Change, ChangeKind};
 pub(crate) use departures::Departures;
 pub(crate) use event::Event;
+use nat::Nat;
+pub use nat::NatCounters;
+pub(crate) use nat::NatReset;
 pub(crate) use packet::{Packet, PacketId, PacketPool};
 pub(crate) use queue::EventQueue;
+pub(crate) use topology::NatPlan;
 pub(crate) use topology::Routes;
-pub use topology::{HostId, LinkId, LinkPlan, NodeId, NodeKind, Topology};
+pub use topology::{HostId, LinkId, LinkPlan, NatBehavior, NodeId, NodeKind, Topology};
 
 use crate::link::{Allows, Link, LossModel, Origin, Ticket, Verdict};
 use crate::pcapng::{InterfaceId, PcapNg};
+use tcp::{Tcp, TcpPlan, Wires};
 use trace::Tracer;
 use traffic::Source;
 
@@ -37,11 +44,16 @@ pub(crate) struct Network<'w> {
     pub(crate) topology: Topology,
     pub(crate) links: Vec<Link>,
     routes: Routes,
-    /// Sort keys of all interface addresses, in ascending order.
+    nats: Vec<Nat>,
+    /// Sort keys of all interface addresses, and of the external addresses of NATs, in ascending
+    /// order.
     addresses: Vec<((bool, u128), NodeId)>,
     /// Interfaces whose host does not have their address at present.
     away: Vec<NodeId>,
     background: Background,
+    tcp: Tcp,
+    /// Links in whose queues packets of the current event wait; empty between events.
+    waits: Vec<LinkId>,
     departures: Departures,
     capture: Option<Capture<'w>>,
     pub(crate) tracer: Option<Tracer>,
@@ -63,6 +75,10 @@ fn sort_key(address: IpAddr) -> (bool, u128) {
     }
 }
 
+fn inside_of(nats: &[Nat], address: SocketAddr) -> SocketAddr {
+    nats.iter().find_map(|nat| nat.inside_of(address)).unwrap_or(address)
+}
+
 impl<'w> Network<'w> {
     /// The network of a run. `largest_packet` is the size of the largest SCTP packet in bytes.
     pub(crate) fn new(topology: Topology, seed: u64, largest_packet: usize) -> Self {
@@ -76,16 +92,23 @@ impl<'w> Network<'w> {
                 NodeKind::Router => None,
             })
             .collect();
+        for nat in &topology.nats {
+            addresses.extend(nat.addresses.iter().map(|ip| (sort_key(*ip), nat.inside)));
+        }
         addresses.sort_unstable();
+        let nats = topology.nats.iter().map(|plan| Nat::new(plan.clone(), seed)).collect();
         Self {
             events: EventQueue::new(),
             packets: PacketPool::new(largest_packet),
             links: links.collect(),
             routes: topology.routes(),
             topology,
+            nats,
             addresses,
             away: Vec::new(),
             background: Background::default(),
+            tcp: Tcp::default(),
+            waits: Vec::new(),
             departures: Departures::default(),
             capture: None,
             tracer: None,
@@ -125,7 +148,8 @@ impl<'w> Network<'w> {
         }
     }
 
-    fn node(&self, address: IpAddr) -> Option<NodeId> {
+    /// The interface or the NAT with this address.
+    pub(crate) fn node(&self, address: IpAddr) -> Option<NodeId> {
         let place = self.addresses.binary_search_by_key(&sort_key(address), |&(a, _)| a).ok()?;
         Some(self.addresses[place].1)
     }
@@ -140,7 +164,9 @@ impl<'w> Network<'w> {
         }
         self.packets.get_mut(id).to = to;
         if let Some(tracer) = &mut self.tracer {
-            tracer.sent(id, self.packets.get(id));
+            let packet = self.packets.get(id);
+            let destination = inside_of(&self.nats, packet.destination);
+            tracer.sent(id, packet, destination.ip());
         }
         self.forward(now, from, id);
     }
@@ -149,7 +175,11 @@ impl<'w> Network<'w> {
     pub(crate) fn forward(&mut self, now: Time, at: NodeId, id: PacketId) {
         let to = self.packets.get(id).to;
         match self.routes.next(at, to) {
-            Some(link) => self.offer(now, link, id),
+            Some(link) => {
+                if self.nats.is_empty() || self.translate_source(now, link, id) {
+                    self.offer(now, link, id);
+                }
+            }
             None => self.discard(id),
         }
     }
@@ -212,6 +242,9 @@ impl<'w> Network<'w> {
                     let link = on.index();
                     self.background.settle(source, hop, link, verdict, &mut self.events);
                 }
+                departures::Name::Segment(id) => {
+                    self.tcp.settle(id, on, verdict, &mut self.events);
+                }
                 departures::Name::Packet(id) => {
                     self.departures.leaves();
                     if let (Verdict::Drop(reason), Some(tracer)) = (verdict, &mut self.tracer) {
@@ -236,6 +269,9 @@ impl<'w> Network<'w> {
         match &verdict {
             Verdict::Deliver { arrival, duplicate } => {
                 let (at, ticket) = (arrival.at, arrival.ticket);
+                if arrival.cleared {
+                    self.packets.get_mut(id).ecn = Ecn::NotEct;
+                }
                 // Copy the packet before the bit is inverted: the copy arrives intact.
                 let copy = duplicate.then(|| self.packets.copy(id));
                 if arrival.marked {
@@ -273,11 +309,55 @@ impl<'w> Network<'w> {
         if let Some(tracer) = &mut self.tracer {
             tracer.arrived(now, id, delivered);
         }
-        if delivered {
+        if delivered && (self.nats.is_empty() || self.translate(now, link, id)) {
             return Some(self.topology.links[link.index()].to);
         }
         self.packets.give_back(id);
         None
+    }
+
+    /// NATs translate the source of a packet that enters a link. False if one drops it.
+    #[cold]
+    #[inline(never)]
+    fn translate_source(&mut self, now: Time, link: LinkId, id: PacketId) -> bool {
+        let packet = self.packets.get_mut(id);
+        let leaves = self.nats.iter_mut().all(|nat| nat.leaves(now, link, packet));
+        if !leaves {
+            self.packets.give_back(id);
+        }
+        leaves
+    }
+
+    /// NATs translate the destination of a packet that leaves a link. False if one refuses it.
+    #[cold]
+    #[inline(never)]
+    fn translate(&mut self, now: Time, link: LinkId, id: PacketId) -> bool {
+        let packet = self.packets.get_mut(id);
+        let before = packet.destination;
+        if !self.nats.iter_mut().all(|nat| nat.enters(now, link, packet)) {
+            return false;
+        }
+        if packet.destination != before
+            && let Some(to) = self.node(self.packets.get(id).destination.ip())
+        {
+            self.packets.get_mut(id).to = to;
+        }
+        true
+    }
+
+    /// The internal address that a NAT has given an external one for, or the address itself.
+    pub(crate) fn inside_of(&self, address: SocketAddr) -> SocketAddr {
+        inside_of(&self.nats, address)
+    }
+
+    /// A NAT loses its mappings.
+    pub(crate) fn reset_nat(&mut self, reset: &NatReset) {
+        self.nats[reset.nat].reset(reset.address);
+    }
+
+    /// The counters of all NATs, with their names.
+    pub(crate) fn nat_counters(&self) -> impl Iterator<Item = (&str, NatCounters)> {
+        self.nats.iter().map(|nat| (nat.name(), nat.counters))
     }
 
     /// Starts the sources of background traffic, each at its configured time.
@@ -292,8 +372,38 @@ impl<'w> Network<'w> {
 
     /// Whether only events of background traffic, which never ends, are left.
     pub(crate) fn is_idle(&self) -> bool {
-        let others = self.background.waiting() + self.departures.scheduled();
+        let others = self.background.waiting() + self.tcp.waiting() + self.departures.scheduled();
         self.departures.is_idle() && self.events.len() == others
+    }
+
+    /// Starts TCP flows, each at its configured time.
+    pub(crate) fn start_tcp(&mut self, flows: Vec<TcpPlan>) {
+        self.tcp.start(flows, &mut self.events);
+    }
+
+    /// A packet of a TCP flow reaches the end of a link.
+    pub(crate) fn arrive_segment(&mut self, now: Time, segment: u32, ticket: Ticket) {
+        let Self { links, events, waits, tcp, .. } = self;
+        tcp.arrive(now, segment, ticket, &mut Wires { links, events, waits });
+        self.schedule_departures(now);
+    }
+
+    /// A timer of a TCP flow may have expired.
+    pub(crate) fn tcp_timer(&mut self, now: Time, flow: u32) {
+        let Self { links, events, waits, tcp, .. } = self;
+        tcp.timer(now, flow, &mut Wires { links, events, waits });
+        self.schedule_departures(now);
+    }
+
+    fn schedule_departures(&mut self, now: Time) {
+        while let Some(on) = self.waits.pop() {
+            self.schedule_departure(now, on);
+        }
+    }
+
+    /// Names of the TCP flows, and what they have achieved.
+    pub(crate) fn tcp_progress(&self) -> impl Iterator<Item = (&str, tcp::Progress)> {
+        self.tcp.progress()
     }
 
     /// A source of background traffic sends a packet.

@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use crate::link::LinkConfig;
 
@@ -65,12 +68,45 @@ pub enum NodeKind {
     },
 }
 
-/// Hosts, interfaces, routers and links.
+/// What of an external host matters to a mapping or a filter of a NAT (RFC 4787 4.1, 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NatBehavior {
+    /// Nothing.
+    #[default]
+    EndpointIndependent,
+    /// Its address.
+    AddressDependent,
+    /// Its address and port.
+    AddressAndPortDependent,
+}
+
+/// A NAT, as the scenario describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NatPlan {
+    /// Name of its link; it determines the external ports.
+    pub(crate) name: String,
+    /// Node at the inner end of the link.
+    pub(crate) inside: NodeId,
+    /// The link to the outside, and the link from it.
+    pub(crate) links: [LinkId; 2],
+    /// External addresses, the first one at first; the others replace it later.
+    pub(crate) addresses: Vec<IpAddr>,
+    /// A mapping ends when it has not been refreshed for this long.
+    pub(crate) timeout: Duration,
+    pub(crate) mapping: NatBehavior,
+    pub(crate) filtering: NatBehavior,
+    /// Whether packets from outside refresh a mapping too (RFC 4787 4.3).
+    pub(crate) inbound_refresh: bool,
+}
+
+/// Hosts, interfaces, routers, links and NATs.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
     pub(crate) nodes: Vec<NodeKind>,
     pub(crate) hosts: Vec<String>,
     pub(crate) links: Vec<LinkPlan>,
+    pub(crate) nats: Vec<NatPlan>,
 }
 
 impl Topology {
@@ -138,6 +174,17 @@ impl Topology {
         is_ipv4(a).is_some() && is_ipv4(a) == is_ipv4(b)
     }
 
+    /// Whether packets from an address to some other host pass a NAT.
+    pub(crate) fn is_behind_nat(&self, address: IpAddr) -> bool {
+        let Some(from) = self.interface(address).filter(|_| !self.nats.is_empty()) else {
+            return false;
+        };
+        let outward = |link: &LinkId| self.nats.iter().any(|nat| nat.links[0] == *link);
+        let nodes = (0..self.nodes.len() as u32).map(NodeId);
+        let others = nodes.filter(|&to| self.nodes[to.index()] != NodeKind::Router && to != from);
+        others.filter_map(|to| self.way(from, to)).any(|way| way.iter().any(outward))
+    }
+
     /// The host that has an address.
     pub fn host_of(&self, address: IpAddr) -> Option<HostId> {
         match self.nodes[self.interface(address)?.index()] {
@@ -147,12 +194,14 @@ impl Topology {
     }
 
     /// Static routes: for each node and destination the first link of a shortest path (in hops);
-    /// among several, the link that was added first. Hosts do not forward.
+    /// among several, the link that was added first. Hosts do not forward. Destinations are
+    /// interfaces and NATs.
     pub(crate) fn routes(&self) -> Routes {
         let n = self.nodes.len();
         let mut routes = Routes { nodes: n, next: vec![None; n * n], hops: vec![u32::MAX; n * n] };
         for (to, kind) in self.nodes.iter().enumerate() {
-            if *kind != NodeKind::Router {
+            let is_nat = || self.nats.iter().any(|nat| nat.inside.index() == to);
+            if *kind != NodeKind::Router || is_nat() {
                 self.routes_to(to, &mut routes);
             }
         }

@@ -46,7 +46,7 @@ pub struct Hops {
 
 /// Fates of a packet at a link; [`Hops::fate`] is an index into this list. A packet that was still
 /// under way when the run ended is "sent".
-pub const FATES: [&str; 6] = ["sent", "delivered", "lost", "queue", "down", "mtu"];
+pub const FATES: [&str; 7] = ["sent", "delivered", "lost", "queue", "down", "mtu", "middlebox"];
 
 const SENT: u8 = 0;
 const DELIVERED: u8 = 1;
@@ -58,6 +58,7 @@ const fn fate_of(reason: DropReason) -> u8 {
         DropReason::Queue | DropReason::Early | DropReason::Policer => 3,
         DropReason::Down => DOWN,
         DropReason::Mtu => 5,
+        DropReason::Middlebox => 6,
     }
 }
 
@@ -165,11 +166,11 @@ impl Tracer {
         Self { trace, associations, flows, addresses, under_way: Vec::new() }
     }
 
-    /// A host sends a packet.
-    pub(crate) fn sent(&mut self, id: PacketId, packet: &Packet) {
+    /// A host sends a packet to another one, which has the address `to`.
+    pub(crate) fn sent(&mut self, id: PacketId, packet: &Packet, to: IpAddr) {
         let place = self.place(id);
         *place = None;
-        let Some((association, direction, path)) = self.belongs_to(packet) else { return };
+        let Some((association, direction, path)) = self.belongs_to(packet, to) else { return };
         let Ok(sctp) = Sctp::parse(packet.bytes(), Checksum::Ignore) else { return };
         let packets = &mut self.trace.packets;
         let number = packets.size.len() as u32;
@@ -193,10 +194,10 @@ impl Tracer {
     }
 
     /// Association, direction and path of a packet.
-    fn belongs_to(&self, packet: &Packet) -> Option<(usize, usize, u8)> {
+    fn belongs_to(&self, packet: &Packet, to: IpAddr) -> Option<(usize, usize, u8)> {
         let header = CommonHeader::peek(packet.bytes())?;
         let (from, from_number) = self.owner(packet.source.ip())?;
-        let (to, to_number) = self.owner(packet.destination.ip())?;
+        let (to, to_number) = self.owner(to)?;
         let direction = |one: &Traced| {
             let port = [header.source_port, header.destination_port].contains(&one.port);
             [[from, to], [to, from]].iter().position(|hosts| port && *hosts == one.hosts)

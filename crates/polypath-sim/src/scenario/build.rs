@@ -10,8 +10,9 @@ use super::network::{NetworkBuilder, PathLinks};
 use super::transport::EncapsulationSpec;
 use super::workload::Workload;
 use super::{SCHEMA, Scenario};
+use crate::network::tcp::TcpPlan;
 use crate::network::traffic::TrafficPlan;
-use crate::network::{Change, HostId, Move, NodeId, NodeKind, Topology};
+use crate::network::{Change, HostId, Move, NatReset, NodeId, NodeKind, Topology};
 
 /// A validated scenario.
 #[derive(Debug)]
@@ -22,9 +23,13 @@ pub(crate) struct Plan {
     pub(crate) paths: Vec<PathLinks>,
     /// Sources of background traffic.
     pub(crate) traffic: Vec<TrafficPlan>,
+    /// TCP flows.
+    pub(crate) tcp: Vec<TcpPlan>,
     pub(crate) changes: Vec<Change>,
     /// Changes of addresses, in the order of time.
     pub(crate) moves: Vec<Move>,
+    /// Losses of NATs' mappings, in the order of time.
+    pub(crate) resets: Vec<NatReset>,
     pub(crate) stacks: Vec<StackPlan>,
     pub(crate) associations: Vec<AssociationPlan>,
     /// Applications: one for each association, or one for all associations that a workload is
@@ -109,20 +114,34 @@ impl Plan {
         builder.background(&scenario.traffic)?;
         let changes = builder.changes(&scenario.faults)?;
         let moves = builder.moves(&scenario.addresses)?;
+        let resets = builder.resets(scenario)?;
         let mut plan = Self {
             topology: builder.topology,
             paths: builder.paths,
             traffic: builder.traffic,
+            tcp: builder.tcp,
             changes,
             moves,
+            resets,
             stacks: Vec::new(),
             associations: Vec::new(),
             applications: Vec::new(),
         };
         plan.add_associations(scenario)?;
         plan.check_addresses()?;
+        plan.check_encapsulation()?;
         check_rest(scenario)?;
         Ok(plan)
+    }
+
+    /// Checks that packets can pass the NATs: none of them knows SCTP over IP.
+    fn check_encapsulation(&self) -> Result<(), Problem> {
+        let over_ip = |stack: &StackPlan| stack.encapsulation == EncapsulationSpec::Ip;
+        if !self.topology.nats.is_empty() && self.stacks.iter().any(over_ip) {
+            let key = Key::root().field("transport").field("encapsulation");
+            return Err(Problem::new(key, "a nat lets only UDP pass; allowed with it: udp"));
+        }
+        Ok(())
     }
 
     /// Checks that each association has addresses at both ends when it is opened, as far as the

@@ -1,6 +1,7 @@
 //! `[[fault]]`: links break, recover and change at given times.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -11,7 +12,7 @@ use crate::units::{Rate, Size, Span};
 
 /// Kind of change of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
     /// The link breaks; packets queued and on the wire are lost.
     Down,
@@ -25,6 +26,8 @@ pub enum FaultKind {
     Loss,
     /// The MTU changes.
     Mtu,
+    /// The link's NAT loses its mappings.
+    NatReset,
 }
 
 /// A path by its number, counted from 0, or by its name.
@@ -109,6 +112,9 @@ pub struct Fault {
     /// kind "mtu": the new MTU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Size>,
+    /// kind "nat-reset": the NAT's new external address; it keeps the old one by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
 }
 
 impl Fault {
@@ -125,6 +131,7 @@ impl Fault {
             delay: None,
             loss: None,
             mtu: None,
+            address: None,
         }
     }
 
@@ -151,6 +158,11 @@ impl Fault {
     /// Changes the MTU of the n-th path.
     pub fn mtu(path: usize, at: Span, mtu: Size) -> Self {
         Self { mtu: Some(mtu), ..Self::new(path, at, FaultKind::Mtu) }
+    }
+
+    /// The NAT of the n-th path loses its mappings.
+    pub fn nat_reset(path: usize, at: Span) -> Self {
+        Self::new(path, at, FaultKind::NatReset)
     }
 
     /// Limits the change to this duration.

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::cross_traffic::CrossTraffic;
-use crate::link::{Codel, LinkConfig, LossModel, Policer, RateTrace, Red, Reordering};
+use super::nat::NatSpec;
+use crate::link::{Codel, LinkConfig, LossModel, Middlebox, Policer, RateTrace, Red, Reordering};
 use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 
 /// Declares a struct with the parameters of a link: for paths, for links, and for the overrides of
@@ -46,6 +47,9 @@ macro_rules! with_link_parameters {
             /// Token bucket that drops packets beyond its rate; none by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub policer: Option<Policer>,
+            /// Middlebox in front of the link; none by default.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub middlebox: Option<Middlebox>,
             /// Loss model; no loss by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub loss: Option<LossModel>,
@@ -102,6 +106,7 @@ macro_rules! with_link_parameters {
                 self.red = self.red.or(base.red);
                 self.codel = self.codel.or(base.codel);
                 self.policer = self.policer.or(base.policer);
+                self.middlebox = self.middlebox.or(base.middlebox);
                 self.loss = self.loss.take().or_else(|| base.loss.clone());
                 self.reorder = self.reorder.or(base.reorder);
                 self.duplicate = self.duplicate.or(base.duplicate);
@@ -127,6 +132,7 @@ macro_rules! with_link_parameters {
                     red: over.red.or(self.red),
                     codel,
                     policer: over.policer.or(self.policer),
+                    middlebox: over.middlebox.or(self.middlebox),
                     loss: over.loss.clone().or_else(|| self.loss.clone()).unwrap_or_default(),
                     reorder: over.reorder.or(self.reorder),
                     duplicate: over.duplicate.or(self.duplicate).unwrap_or_default(),
@@ -173,6 +179,9 @@ with_link_parameters! {
         /// `edge`.
         #[serde(skip_serializing_if = "Option::is_none")]
         cross_traffic: Option<CrossTraffic>,
+        /// NAT between the sender and the middle link; none by default.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        nat: Option<NatSpec>,
     }
 }
 
@@ -192,6 +201,9 @@ with_link_parameters! {
         /// Overrides for the direction from the second end to the first.
         #[serde(skip_serializing_if = "Option::is_none")]
         back: Option<LinkSpec>,
+        /// NAT between the first end and the link; none by default.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        nat: Option<NatSpec>,
     }
 }
 
@@ -218,6 +230,7 @@ impl PathSpec {
             edge: _,
             shares: _,
             cross_traffic,
+            nat,
             rate,
             trace,
             delay,
@@ -227,6 +240,7 @@ impl PathSpec {
             red,
             codel,
             policer,
+            middlebox,
             loss,
             reorder,
             duplicate,
@@ -242,6 +256,7 @@ impl PathSpec {
             ("red", red.is_some()),
             ("codel", codel.is_some()),
             ("policer", policer.is_some()),
+            ("middlebox", middlebox.is_some()),
             ("loss", loss.is_some()),
             ("reorder", reorder.is_some()),
             ("duplicate", duplicate.is_some()),
@@ -249,6 +264,7 @@ impl PathSpec {
             ("forward", forward.is_some()),
             ("back", back.is_some()),
             ("cross_traffic", cross_traffic.is_some()),
+            ("nat", nat.is_some()),
         ]
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))
@@ -271,6 +287,7 @@ impl PathSpec {
             edge: merged(self.edge, base.edge),
             shares: self.shares.or(base.shares),
             cross_traffic: self.cross_traffic.or(base.cross_traffic),
+            nat: self.nat.or(base.nat),
             ..self
         }
     }
@@ -284,6 +301,13 @@ impl PathSpec {
     #[must_use]
     pub fn cross_traffic(mut self, traffic: CrossTraffic) -> Self {
         self.cross_traffic = Some(traffic);
+        self
+    }
+
+    /// Adds a NAT between the sender and the middle link.
+    #[must_use]
+    pub fn nat(mut self, nat: NatSpec) -> Self {
+        self.nat = Some(nat);
         self
     }
 

@@ -16,6 +16,7 @@ mod error;
 mod fault;
 mod key;
 mod link;
+mod nat;
 mod network;
 mod rate_traces;
 mod run;
@@ -28,6 +29,7 @@ mod workload;
 use polypath_proto::Registry;
 use serde::{Deserialize, Serialize};
 
+pub use crate::network::tcp::TcpCongestion;
 pub use address::{AddressEvent, AddressKind};
 pub use association::AssociationSpec;
 pub(crate) use build::{ApplicationPlan, AssociationPlan, Plan, StackPlan, encapsulation_port};
@@ -37,6 +39,7 @@ pub use error::{Place, ScenarioError};
 pub use fault::{Fault, FaultKind, PathRef};
 pub use key::Key;
 pub use link::{LinkEntry, LinkSpec, NodeSpec, PathSpec};
+pub use nat::NatSpec;
 #[cfg(feature = "emulator")]
 pub(crate) use network::PathLinks;
 pub use run::{CheckEvery, EmulatorSpec, Run, Series};

@@ -11,11 +11,15 @@ use super::error::Problem;
 use super::fault::{Fault, FaultKind, PathRef};
 use super::key::Key;
 use super::link::{LinkSpec, PathSpec};
-use super::traffic::TrafficSpec;
+use super::nat::NatSpec;
+use super::traffic::{TrafficKind, TrafficSpec};
 use super::workload::Direction;
 use crate::link::LinkConfig;
+use crate::network::tcp::TcpPlan;
 use crate::network::traffic::TrafficPlan;
-use crate::network::{Change, ChangeKind, HostId, LinkId, Move, NodeId, NodeKind, Topology};
+use crate::network::{
+    Change, ChangeKind, HostId, LinkId, Move, NatReset, NodeId, NodeKind, Topology,
+};
 use crate::units::{Rate, Size};
 
 /// The links of a `[[path]]`, in the order in which a packet passes them.
@@ -34,6 +38,7 @@ pub(super) struct NetworkBuilder {
     pub(super) topology: Topology,
     pub(super) paths: Vec<PathLinks>,
     pub(super) traffic: Vec<TrafficPlan>,
+    pub(super) tcp: Vec<TcpPlan>,
     /// Names of nodes, with which links and background traffic refer to them.
     nodes: Vec<(String, NodeId)>,
     /// Two-way links of a general graph: their names and their two directions.
@@ -94,6 +99,7 @@ impl NetworkBuilder {
                 let t = &mut self.topology;
                 let forward = vec![t.add_link(format!("{name}/forward"), from, to, forward)];
                 let back = vec![t.add_link(format!("{name}/back"), to, from, back)];
+                self.nat(spec.nat.as_ref(), (&name, i), from, [forward[0], back[0]], &key)?;
                 self.paths.push(PathLinks { name, forward, back, middle: 0 });
                 continue;
             };
@@ -111,6 +117,8 @@ impl NetworkBuilder {
                     cross_traffic::expand(cross, &middle, &mut self.topology, seed, &key)?;
                 self.traffic.extend(traffic);
             }
+            let middle = [links.forward[links.middle], links.back[links.middle]];
+            self.nat(spec.nat.as_ref(), (&links.name, i), routers[0], middle, &key)?;
             self.paths.push(links);
         }
         Ok(())
@@ -198,6 +206,83 @@ impl NetworkBuilder {
         Ok(self.topology.add_interface(host, address))
     }
 
+    /// Adds the NAT of a path or link, if it has one.
+    fn nat(
+        &mut self,
+        spec: Option<&NatSpec>,
+        name: (&str, usize),
+        inside: NodeId,
+        links: [LinkId; 2],
+        key: &Key,
+    ) -> Result<(), Problem> {
+        let Some(spec) = spec else { return Ok(()) };
+        let key = key.field("nat");
+        self.topology.nats.push(spec.plan(name, inside, links, &key)?);
+        Ok(())
+    }
+
+    /// The losses of mappings, in the order of time, whose addresses the NATs learn.
+    pub(super) fn resets(&mut self, scenario: &Scenario) -> Result<Vec<NatReset>, Problem> {
+        self.check_nats()?;
+        let mut resets = Vec::new();
+        for (i, fault) in scenario.faults.iter().enumerate() {
+            let key = Key::root().field("fault").index(i);
+            if fault.kind != FaultKind::NatReset {
+                if fault.address.is_some() {
+                    let text = "belongs to kind \"nat-reset\"";
+                    return Err(Problem::new(key.field("address"), text));
+                }
+                continue;
+            }
+            for (field, given) in
+                [("for", fault.lasts.is_some()), ("direction", fault.direction.is_some())]
+            {
+                if given {
+                    let text = "does not belong to kind \"nat-reset\"";
+                    return Err(Problem::new(key.field(field), text));
+                }
+            }
+            let targets = self.targets(fault, &key)?;
+            let nats = &mut self.topology.nats;
+            let nat = nats
+                .iter()
+                .position(|nat| targets.contains(&nat.links[0]))
+                .ok_or_else(|| Problem::new(key.field("kind"), "the path or link has no nat"))?;
+            if let Some(address) = fault.address {
+                let alike = nats[nat].addresses[0].is_ipv4() == address.is_ipv4();
+                let others = nats.iter().enumerate().filter(|(other, _)| *other != nat);
+                let taken = others.flat_map(|(_, nat)| &nat.addresses).any(|a| *a == address);
+                if !alike || taken || self.topology.interface(address).is_some() {
+                    let text = format!("{address} is used already, or of another IP version");
+                    return Err(Problem::new(key.field("address"), text));
+                }
+                if !self.topology.nats[nat].addresses.contains(&address) {
+                    self.topology.nats[nat].addresses.push(address);
+                }
+            }
+            let at = Time::ZERO + fault.at.duration();
+            resets.push(NatReset { at, nat, address: fault.address });
+        }
+        resets.sort_by_key(|reset| reset.at);
+        Ok(resets)
+    }
+
+    /// Checks that the NATs have addresses of their own.
+    fn check_nats(&self) -> Result<(), Problem> {
+        for (i, nat) in self.topology.nats.iter().enumerate() {
+            let address = nat.addresses[0];
+            let others = self.topology.nats[..i].iter();
+            if self.topology.interface(address).is_some()
+                || others.flat_map(|other| &other.addresses).any(|other| *other == address)
+            {
+                let text = format!("nat of \"{}\": address {address} is used twice", nat.name);
+                let array = if self.paths.is_empty() { "link" } else { "path" };
+                return Err(Problem::new(Key::root().field(array), text));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn graph(&mut self, scenario: &Scenario) -> Result<(), Problem> {
         for (i, node) in scenario.nodes.iter().enumerate() {
             let key = Key::root().field("node").index(i);
@@ -252,6 +337,8 @@ impl NetworkBuilder {
             }
             let forward = self.topology.add_link(forward_name, a, b, config(&entry.forward)?);
             let back = self.topology.add_link(back_name, b, a, config(&entry.back)?);
+            let name = entry.name.as_deref().unwrap_or(&aliases[0].0);
+            self.nat(entry.nat.as_ref(), (name, i), a, [forward, back], &key)?;
             self.links.push(NamedLink { names: aliases, forward, back });
         }
         Ok(())
@@ -297,6 +384,14 @@ impl NetworkBuilder {
                 let text = format!("no way leads from {} to {}", spec.from, spec.to);
                 Problem::new(key.field("to"), text)
             })?;
+            if spec.kind == TrafficKind::Tcp {
+                let back = self.topology.way(to, from).ok_or_else(|| {
+                    let text = format!("no way leads back from {} to {}", spec.to, spec.from);
+                    Problem::new(key.field("to"), text)
+                })?;
+                self.tcp.extend(spec.flows(&name(i), [&way, &back], &key)?);
+                continue;
+            }
             self.traffic.extend(spec.plans(&name(i), &way, &key)?);
         }
         Ok(())
@@ -306,7 +401,8 @@ impl NetworkBuilder {
         let mut changes = Vec::new();
         for (i, fault) in faults.iter().enumerate() {
             let key = Key::root().field("fault").index(i);
-            let (targets, kind) = (self.targets(fault, &key)?, change(fault, &key)?);
+            let targets = self.targets(fault, &key)?;
+            let Some(kind) = change(fault, &key)? else { continue };
             for link in targets {
                 let traced = self.topology.links[link.index()].config.trace.is_some();
                 if traced && fault.kind == FaultKind::Rate {
@@ -324,6 +420,7 @@ impl NetworkBuilder {
                         FaultKind::Delay => ChangeKind::Delay(config.delay),
                         FaultKind::Loss => ChangeKind::Loss(config.loss.clone()),
                         FaultKind::Mtu => ChangeKind::Mtu(config.mtu),
+                        FaultKind::NatReset => continue,
                     };
                     changes.push(Change { at: at + span.duration(), link, kind });
                 }
@@ -392,7 +489,8 @@ impl NetworkBuilder {
     }
 }
 
-fn change(fault: &Fault, key: &Key) -> Result<ChangeKind, Problem> {
+/// The change of the links; `None` if it is one of their NAT.
+fn change(fault: &Fault, key: &Key) -> Result<Option<ChangeKind>, Problem> {
     let given = [
         ("rate", fault.rate.is_some(), fault.kind == FaultKind::Rate),
         ("delay", fault.delay.is_some(), fault.kind == FaultKind::Delay),
@@ -418,7 +516,8 @@ fn change(fault: &Fault, key: &Key) -> Result<ChangeKind, Problem> {
     if fault.mtu.is_some_and(|Size(mtu)| mtu < LEAST_MTU.into()) {
         return Err(Problem::new(key.field("mtu"), "allowed: at least 68 B"));
     }
-    Ok(match fault.kind {
+    Ok(Some(match fault.kind {
+        FaultKind::NatReset => return Ok(None),
         FaultKind::Down => ChangeKind::Down,
         FaultKind::Up => ChangeKind::Up,
         FaultKind::Rate => ChangeKind::Rate(fault.rate),
@@ -427,7 +526,7 @@ fn change(fault: &Fault, key: &Key) -> Result<ChangeKind, Problem> {
         FaultKind::Mtu => {
             ChangeKind::Mtu(fault.mtu.map(|Size(mtu)| mtu.try_into().unwrap_or(u32::MAX)))
         }
-    })
+    }))
 }
 
 /// Smallest MTU of a link in bytes (RFC 791 3.2).

@@ -4,7 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::RunOptions;
-use crate::link::{Codel, LossModel, LossScript, PacketKind, RateTrace, Red, Reordering};
+use crate::link::{
+    Codel, LossModel, LossScript, Middlebox, PacketKind, RateTrace, Red, Reordering,
+};
+use crate::network::NatBehavior;
 use crate::units::{Probability, QueueLimit, Rate, Size, Span, SpanRange};
 
 const GOOD: &str = r#"
@@ -96,7 +99,7 @@ fn wrong_keys_get_one_line() {
         (
             edited("delay =", "dealy ="),
             "line 6: path[0].dealy: no such key; did you mean \"delay\"? \
-          allowed: name, addresses, forward, back, edge, shares, cross_traffic, rate, trace, delay, queue, mtu, mark_at, red, codel, policer, loss, reorder, \
+          allowed: name, addresses, forward, back, edge, shares, cross_traffic, nat, rate, trace, delay, queue, mtu, mark_at, red, codel, policer, middlebox, loss, reorder, \
           duplicate, corrupt",
         ),
         (
@@ -465,7 +468,7 @@ fn wrong_background_traffic_gets_one_line() {
         ),
         (
             traffic("to = \"receiver.0\"\nrate = \"1 Mbit/s\"\nkind = \"poisson\""),
-            "line 13: traffic[0].kind: \"poisson\" is not known; allowed: pareto, constant",
+            "line 13: traffic[0].kind: \"poisson\" is not known; allowed: pareto, constant, tcp",
         ),
         (
             traffic("to = \"receiver.0\"\nrate = \"1 Mbit/s\"\nkind = \"constant\"\noff = \"1 s\""),
@@ -479,7 +482,7 @@ fn wrong_background_traffic_gets_one_line() {
         (
             traffic("to = \"receiver.0\"\nrate = \"1 Mbit/s\"\nshpae = 2"),
             "line 13: traffic[0].shpae: no such key; did you mean \"shape\"? allowed: name, from, \
-          to, kind, rate, packet_size, sources, start, shape, on, off",
+          to, kind, rate, packet_size, sources, start, shape, on, off, congestion, window",
         ),
     ]);
 }
@@ -711,6 +714,9 @@ fn link_spec() -> impl Strategy<Value = LinkSpec> {
         prop::option::of(red).prop_map(|red| (red, None)),
         codel.prop_map(|codel| (None, Some(codel))),
     ];
+    let middlebox = any::<[bool; 3]>().prop_map(|[clear_ecn, drop_fragments, drop_extensions]| {
+        Middlebox { clear_ecn, drop_fragments, drop_extensions }
+    });
     (
         prop::option::of((1..=u64::MAX).prop_map(Rate)),
         prop::option::of(any::<u64>().prop_map(Span)),
@@ -719,25 +725,29 @@ fn link_spec() -> impl Strategy<Value = LinkSpec> {
         prop::option::of(loss),
         prop::option::of(reorder),
         prop::option::of(p()),
-        managed,
+        (managed, prop::option::of(middlebox)),
     )
-        .prop_map(|(rate, delay, queue, mtu, loss, reorder, duplicate, (red, codel))| {
-            LinkSpec {
-                rate,
-                trace: None,
-                delay,
-                queue,
-                mtu,
-                mark_at: None,
-                red,
-                codel,
-                policer: None,
-                loss,
-                reorder,
-                duplicate,
-                corrupt: duplicate,
-            }
-        })
+        .prop_map(
+            |(rate, delay, queue, mtu, loss, reorder, duplicate, (managed, middlebox))| {
+                let (red, codel) = managed;
+                LinkSpec {
+                    rate,
+                    trace: None,
+                    delay,
+                    queue,
+                    mtu,
+                    mark_at: None,
+                    red,
+                    codel,
+                    policer: None,
+                    middlebox,
+                    loss,
+                    reorder,
+                    duplicate,
+                    corrupt: duplicate,
+                }
+            },
+        )
 }
 
 fn any_scenario() -> impl Strategy<Value = Scenario> {
@@ -842,4 +852,122 @@ fn codel_has_defaults_and_limits() {
     wrong("codel = { flows = 0 }", "path[0].codel.flows: allowed: 1 to 65536");
     wrong("codel = { quantum = 0 }", "path[0].codel.quantum: allowed: above 0");
     wrong("red = { min = 5, max = 6 }\ncodel = {}", "path[0].codel: either red or codel, not both");
+}
+
+/// [`GOOD`] over UDP with these lines on its path and these behind it.
+fn behind_nat(path: &str, rest: &str) -> Result<Scenario, ScenarioError> {
+    let udp = format!("{path}\n[transport]\nencapsulation = \"udp\"\n[workload]");
+    Scenario::from_toml(&format!("{}{rest}", GOOD.replace("[workload]", &udp)))
+}
+
+#[test]
+fn nats_have_defaults_and_read_back() {
+    let spec = |nat: &str| {
+        let scenario = behind_nat(nat, "").unwrap();
+        assert_eq!(Scenario::from_toml(&scenario.to_toml()).unwrap(), scenario);
+        scenario.paths[0].nat.unwrap()
+    };
+    assert_eq!(spec("nat = {}"), NatSpec::default());
+    assert_eq!(NatSpec::default().timeout, Span::secs(30));
+    let given = spec(
+        "nat = { timeout = \"2 min\", mapping = \"address-and-port-dependent\", \
+         filtering = \"address-dependent\", inbound_refresh = true, address = \"203.0.113.9\" }",
+    );
+    let expected = NatSpec {
+        timeout: Span::secs(120),
+        mapping: NatBehavior::AddressAndPortDependent,
+        filtering: NatBehavior::AddressDependent,
+        inbound_refresh: true,
+        address: Some("203.0.113.9".parse().unwrap()),
+    };
+    assert_eq!(given, expected);
+    let reset = "[[fault]]\nat = \"1 s\"\npath = 0\nkind = \"nat-reset\"\n";
+    let scenario = behind_nat("nat = {}", reset).unwrap();
+    assert_eq!(scenario.faults, [Fault::nat_reset(0, Span::secs(1))]);
+    assert_eq!(Scenario::from_toml(&scenario.to_toml()).unwrap(), scenario);
+}
+
+#[test]
+fn wrong_nats_get_one_line() {
+    let wrong = |path: &str, rest: &str| behind_nat(path, rest).unwrap_err().to_string();
+    let reset = |more: &str| {
+        let reset = "[[fault]]\nat = \"1 s\"\npath = 0\nkind = \"nat-reset\"\n";
+        wrong("nat = {}", &format!("{reset}{more}\n"))
+    };
+    let mixed = "belongs to kind \"nat-reset\"";
+    each_is_one_line([
+        (
+            edited("[workload]", "nat = {}\n[workload]"),
+            "transport.encapsulation: a nat lets only UDP pass; allowed with it: udp",
+        ),
+        (
+            wrong("nat = { timeout = \"0 s\" }", ""),
+            "line 7: path[0].nat.timeout: found 0 s; allowed: above 0 s",
+        ),
+        (
+            wrong("nat = { mapping = \"cone\" }", ""),
+            "line 7: path[0].nat.mapping: \"cone\" is not known; allowed: endpoint-independent, \
+             address-dependent, address-and-port-dependent",
+        ),
+        (
+            wrong("nat = { address = \"10.0.0.1\" }", ""),
+            "line 4: path: nat of \"path0\": address 10.0.0.1 is used twice",
+        ),
+        (
+            wrong("", "[[fault]]\nat = \"1 s\"\npath = 0\nkind = \"nat-reset\"\n"),
+            "line 15: fault[0].kind: the path or link has no nat",
+        ),
+        (reset("for = \"1 s\""), "line 16: fault[0].for: does not belong to kind \"nat-reset\""),
+        (
+            reset("address = \"10.0.0.2\""),
+            "line 16: fault[0].address: 10.0.0.2 is used already, or of another IP version",
+        ),
+        (
+            reset("address = \"fd00::1\""),
+            "line 16: fault[0].address: fd00::1 is used already, or of another IP version",
+        ),
+        (
+            error(&format!(
+                "{GOOD}[[fault]]\nat = \"1 s\"\npath = 0\nkind = \"down\"\naddress = \"10.9.9.9\"\n"
+            )),
+            &format!("line 13: fault[0].address: {mixed}"),
+        ),
+    ]);
+}
+
+#[test]
+fn tcp_flows_read_back_and_have_keys_of_their_own() {
+    let flow = "to = \"receiver.0\"\nkind = \"tcp\"\n";
+    let read = |lines: &str| {
+        Scenario::from_toml(&format!("{GOOD}[[traffic]]\nfrom = \"sender.0\"\n{flow}{lines}\n"))
+    };
+    let scenario = read("congestion = \"newreno\"\nwindow = \"1 MB\"\nsources = 3").unwrap();
+    assert_eq!(Scenario::from_toml(&scenario.to_toml()).unwrap(), scenario);
+    let plan = scenario.plan().unwrap();
+    let names: Vec<_> = plan.tcp.iter().map(|flow| flow.name.as_str()).collect();
+    assert_eq!(names, ["traffic0/0", "traffic0/1", "traffic0/2"]);
+    assert_eq!(plan.tcp[0].window, 1_000_000 / 1460);
+    assert_ne!(plan.tcp[0].ways[0], plan.tcp[0].ways[1]);
+    let wrong = |lines: &str| traffic(&format!("{flow}{lines}"));
+    each_is_one_line([
+        (wrong("rate = \"1 Mbit/s\""), "line 13: traffic[0].rate: does not belong to kind \"tcp\""),
+        (wrong("on = \"1 s\""), "line 13: traffic[0].on: does not belong to kind \"tcp\""),
+        (
+            wrong("window = \"2 kB\""),
+            "line 13: traffic[0].window: found 2 kB; allowed: two segments to 256 MB",
+        ),
+        (
+            wrong("packet_size = \"40 B\""),
+            "line 13: traffic[0].packet_size: found 40 B; allowed: above 40 B",
+        ),
+        (
+            wrong("sources = 1001"),
+            "line 13: traffic[0].sources: found 1001; allowed: from 1 to 1000",
+        ),
+        (
+            traffic("to = \"receiver.0\"\nrate = \"1 Mbit/s\"\nwindow = \"1 MB\""),
+            "line 13: traffic[0].window: belongs to kind \"tcp\"",
+        ),
+        (traffic("to = \"receiver.0\""), "line 9: traffic[0].rate: missing"),
+    ]);
 }

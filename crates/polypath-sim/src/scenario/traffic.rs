@@ -8,11 +8,18 @@ use serde::{Deserialize, Serialize};
 use super::error::Problem;
 use super::key::Key;
 use crate::network::LinkId;
+use crate::network::tcp::{TcpCongestion, TcpPlan};
 use crate::network::traffic::{OnOff, Pattern, TrafficPlan};
 use crate::units::{Rate, Size, Span};
 
 /// Maximum number of sources of one entry.
 const MOST_SOURCES: u32 = 10_000;
+/// Maximum number of TCP flows of one entry.
+const MOST_FLOWS: u32 = 1_000;
+/// Receive window of a TCP flow by default.
+const WINDOW: Size = Size(4_000_000);
+/// The largest one: a flow keeps a record of each segment outstanding.
+const MOST_WINDOW: Size = Size(256_000_000);
 /// Size of the largest IP packet, in bytes.
 const MOST_BYTES: u64 = 65_535;
 
@@ -25,6 +32,8 @@ pub enum TrafficKind {
     Pareto,
     /// The source always sends.
     Constant,
+    /// A long-lived TCP flow, with acknowledgements in the other direction.
+    Tcp,
 }
 
 /// `[[traffic]]`: sources of packets that no SCTP stack receives. The packets use the same links
@@ -45,8 +54,10 @@ pub struct TrafficSpec {
     /// Sending pattern; "pareto" by default.
     #[serde(default)]
     pub kind: TrafficKind,
-    /// Rate of whole packets while a source sends; for kind "pareto" the rate in bursts.
-    pub rate: Rate,
+    /// Rate of whole packets while a source sends; for kind "pareto" the rate in bursts. Kind
+    /// "tcp" has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
     /// Size of a packet, IP header included; "1500 B" by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet_size: Option<Size>,
@@ -65,9 +76,57 @@ pub struct TrafficSpec {
     /// kind "pareto": mean time between bursts; "500 ms" by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off: Option<Span>,
+    /// kind "tcp": congestion control; "cubic" by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<TcpCongestion>,
+    /// kind "tcp": receive window; "4 MB" by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Size>,
 }
 
 impl TrafficSpec {
+    /// The TCP flows of this entry, all with these two routes.
+    pub(super) fn flows(
+        &self,
+        name: &str,
+        ways: [&[LinkId]; 2],
+        key: &Key,
+    ) -> Result<Vec<TcpPlan>, Problem> {
+        let given = [
+            ("rate", self.rate.is_some()),
+            ("shape", self.shape.is_some()),
+            ("on", self.on.is_some()),
+            ("off", self.off.is_some()),
+        ];
+        if let Some((field, _)) = given.iter().find(|(_, given)| *given) {
+            return Err(Problem::new(key.field(field), "does not belong to kind \"tcp\""));
+        }
+        let size = self.packet_size.unwrap_or(Size(1500));
+        let size_key = key.field("packet_size");
+        let bytes = check_packet_size(size, &size_key)?;
+        if bytes <= TcpPlan::HEADERS {
+            let text = format!("found {size}; allowed: above {} B", TcpPlan::HEADERS);
+            return Err(Problem::new(size_key, text));
+        }
+        let sources = self.sources.unwrap_or(1);
+        check_count(sources, MOST_FLOWS, &key.field("sources"))?;
+        let segment = u64::from(bytes - TcpPlan::HEADERS);
+        let window = self.window.unwrap_or(WINDOW);
+        if !(2 * segment..=MOST_WINDOW.0).contains(&window.0) {
+            let text = format!("found {window}; allowed: two segments to {MOST_WINDOW}");
+            return Err(Problem::new(key.field("window"), text));
+        }
+        let plan = |n| TcpPlan {
+            name: format!("{name}/{n}"),
+            ways: ways.map(<[LinkId]>::to_vec),
+            size: bytes,
+            window: window.0 / segment,
+            start: Time::ZERO + self.start.unwrap_or_default().duration(),
+            congestion: self.congestion.unwrap_or_default(),
+        };
+        Ok((0..sources).map(plan).collect())
+    }
+
     /// The sources of this entry, all with this route.
     pub(super) fn plans(
         &self,
@@ -75,21 +134,29 @@ impl TrafficSpec {
         way: &[LinkId],
         key: &Key,
     ) -> Result<Vec<TrafficPlan>, Problem> {
-        if self.rate.0 == 0 {
+        let rate = self.rate.ok_or_else(|| Problem::new(key.field("rate"), "missing"))?;
+        if rate.0 == 0 {
             return Err(Problem::new(key.field("rate"), "found 0 bit/s; allowed: above 0"));
+        }
+        for (field, given) in
+            [("congestion", self.congestion.is_some()), ("window", self.window.is_some())]
+        {
+            if given {
+                return Err(Problem::new(key.field(field), "belongs to kind \"tcp\""));
+            }
         }
         let size = self.packet_size.unwrap_or(Size(1500));
         let size = check_packet_size(size, &key.field("packet_size"))?;
         let sources = self.sources.unwrap_or(1);
         check_count(sources, MOST_SOURCES, &key.field("sources"))?;
-        let interval = f64::from(size) * 8e9 / self.rate.0 as f64;
+        let interval = f64::from(size) * 8e9 / rate.0 as f64;
         let pattern = match self.kind {
             TrafficKind::Pareto => {
                 let on_off = on_off(self.shape, self.on, self.off, key)?;
                 check_burst(&on_off, interval, key)?;
                 Pattern::Pareto(on_off)
             }
-            TrafficKind::Constant => {
+            TrafficKind::Constant | TrafficKind::Tcp => {
                 let given = [
                     ("shape", self.shape.is_some()),
                     ("on", self.on.is_some()),

@@ -135,7 +135,7 @@ fn more_traffic_shifts_nobodys_dice() {
     more.traffic.push(TrafficSpec {
         from: "core/near".to_owned(),
         to: "core/far".to_owned(),
-        rate: Rate::mbit(1),
+        rate: Some(Rate::mbit(1)),
         ..TrafficSpec::default()
     });
     let near = |mut links: Vec<(String, u64, u64)>| {
@@ -155,7 +155,7 @@ fn traffic_between_any_two_nodes_takes_the_rate_that_is_left() {
         from: "sender.0".to_owned(),
         to: "receiver.0".to_owned(),
         kind: TrafficKind::Constant,
-        rate: Rate::mbit(4),
+        rate: Some(Rate::mbit(4)),
         ..TrafficSpec::default()
     });
     let outcome = run(&scenario);
@@ -178,7 +178,7 @@ fn background_packets_are_lost_duplicated_and_counted_like_all_others() {
         from: "sender.0".to_owned(),
         to: "receiver.0".to_owned(),
         kind: TrafficKind::Constant,
-        rate: Rate::mbit(1),
+        rate: Some(Rate::mbit(1)),
         packet_size: Some(Size(125)),
         ..TrafficSpec::default()
     });
