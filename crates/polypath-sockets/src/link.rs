@@ -82,6 +82,9 @@ pub(crate) struct Link {
     pub(crate) rerouted: Notify,
     /// What the program sends on an association of a one-to-many socket.
     pub(crate) queue: Mutex<Option<Queue>>,
+    /// Messages of a one-to-many socket that the core has refused, since the association is over;
+    /// `None` once that is reported.
+    late: Mutex<Option<Vec<(Header, Bytes)>>>,
     /// Notified when a message of the program has been passed to the core.
     pub(crate) sent: Notify,
     /// Notified when the program has subscribed to SCTP_SENDER_DRY_EVENT.
@@ -138,6 +141,7 @@ impl Link {
             route: Mutex::new(None),
             rerouted: Notify::new(),
             queue: Mutex::new(None),
+            late: Mutex::new(Some(Vec::new())),
             sent: Notify::new(),
             awaits_dry: Notify::new(),
             touched: Mutex::new(None),
@@ -217,6 +221,7 @@ impl Link {
         link.accepted.store(self.accepted.load(Ordering::Acquire), Ordering::Release);
         link.set_mapped(self.mapped.load(Ordering::Acquire));
         link.max_segment.store(self.max_segment.load(Ordering::Acquire), Ordering::Release);
+        link.inbox().limit(self.inbox().most());
         *lock(&link.defaults) = *lock(&self.defaults);
         link
     }
@@ -301,6 +306,7 @@ impl Link {
         if let Some(association) = &association {
             self.streams.store(association.streams().0.into(), Ordering::Release);
             association.set_max_fragment(self.max_segment());
+            association.keep_undelivered();
         }
         // The old one is dropped after the lock is released.
         let old = std::mem::replace(&mut *lock(&self.association), association);
@@ -403,6 +409,21 @@ pub(crate) struct Queue {
 }
 
 impl Link {
+    /// Adds a message that the core has refused to those that are reported as lost when the end of
+    /// the association is; returns the payload if that was reported.
+    pub(crate) fn add_late(&self, header: &Header, payload: Bytes) -> Result<(), Bytes> {
+        match &mut *lock(&self.late) {
+            Some(late) => late.push((*header, payload)),
+            None => return Err(payload),
+        }
+        Ok(())
+    }
+
+    /// The messages that the core has refused. There are no further ones.
+    pub(crate) fn take_late(&self) -> Vec<(Header, Bytes)> {
+        lock(&self.late).take().unwrap_or_default()
+    }
+
     pub(crate) fn enqueue(&self, packet: Packet) {
         if let Some(queue) = &*lock(&self.queue) {
             // An error means that the association is over.

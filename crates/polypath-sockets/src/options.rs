@@ -37,7 +37,7 @@ pub(crate) fn get(fd: c_int, sock: &Sock, name: c_int, request: &[u8]) -> Errno<
         | abi::GET_ASSOC_STATS
         | abi::PR_ASSOC_STATUS
         | abi::PR_STREAM_STATUS => status::get(sock, name, request),
-        abi::HMAC_IDENT | abi::PEER_AUTH_CHUNKS | abi::LOCAL_AUTH_CHUNKS => {
+        abi::HMAC_IDENT | abi::AUTH_ACTIVE_KEY | abi::PEER_AUTH_CHUNKS | abi::LOCAL_AUTH_CHUNKS => {
             security::get(sock, name, &options, reader.i32(0))
         }
         abi::GET_ASSOC_NUMBER | abi::GET_ASSOC_ID_LIST | abi::PEELOFF | abi::PEELOFF_FLAGS => {
@@ -177,11 +177,9 @@ fn apply(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         | abi::HMAC_IDENT
         | abi::AUTH_KEY
         | abi::AUTH_ACTIVE_KEY
+        | abi::AUTH_DEACTIVATE_KEY
         | abi::AUTH_DELETE_KEY => security::set(sock, name, value),
         abi::MAXSEG => set_max_segment(sock, value),
-        abi::AUTH_DEACTIVATE_KEY if !security::is_authenticated(&lock(&sock.options))? => {
-            Err(libc::EACCES)
-        }
         abi::PRIMARY_ADDR
         | abi::SET_PEER_PRIMARY_ADDR
         | abi::ENABLE_STREAM_RESET
@@ -442,7 +440,7 @@ fn event_bit(kind: u16) -> Errno<usize> {
 /// SO_SNDBUF in bytes, which limits the size of a message.
 pub(crate) fn send_buffer(fd: c_int, sock: &Sock) -> usize {
     let mut size = abi::BUFFER;
-    if lock(&sock.options).send_buffer {
+    if lock(&sock.options).send_buffer.is_some() {
         let mut length = size_of::<c_int>() as libc::socklen_t;
         // SAFETY: the value is an int that lives during the call.
         unsafe {
@@ -466,7 +464,7 @@ pub(crate) fn get_socket(sock: &Sock, level: c_int, name: c_int) -> Option<Errno
             i32::from(sock.link.phase() == Phase::Listening && !sock.link.is_refusing())
         }
         // The pair's is larger.
-        (libc::SOL_SOCKET, libc::SO_SNDBUF) if !options.send_buffer => abi::BUFFER,
+        (libc::SOL_SOCKET, libc::SO_SNDBUF) if options.send_buffer.is_none() => abi::BUFFER,
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => options.reuse_address.into(),
         (libc::SOL_SOCKET, libc::SO_LINGER) => {
             let (on, seconds) = options.linger;
@@ -499,7 +497,12 @@ pub(crate) fn set_socket(
     match (level, name) {
         (libc::SOL_SOCKET, _) if value.len() < 4 => return Some(Err(libc::EINVAL)),
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
-            options.send_buffer = true;
+            options.send_buffer = Some(reader.i32(0));
+            return None;
+        }
+        (libc::SOL_SOCKET, libc::SO_RCVBUF) => {
+            options.receive_buffer = Some(reader.i32(0));
+            sock.link.inbox().limit(options.window().unwrap_or_default() as usize / 4);
             return None;
         }
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => options.reuse_address = reader.i32(0) != 0,
