@@ -99,6 +99,8 @@ pub(crate) struct Link {
     accepted: AtomicU32,
     /// SCTP_MAXSEG; 0 leaves it to the path MTU.
     pub(crate) max_segment: AtomicU32,
+    /// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, as [`abi::EXPOSE_PF`].
+    pub(crate) expose_pf: AtomicU32,
     /// The error causes of the peer's ABORT.
     pub(crate) causes: Mutex<Bytes>,
     /// Number of outgoing streams.
@@ -147,6 +149,7 @@ impl Link {
             touched: Mutex::new(None),
             events: AtomicU32::new(events),
             max_segment: AtomicU32::new(0),
+            expose_pf: AtomicU32::new(0),
             causes: Mutex::default(),
             streams: AtomicU32::new(0),
             defaults: Mutex::default(),
@@ -222,6 +225,7 @@ impl Link {
         link.set_mapped(self.mapped.load(Ordering::Acquire));
         link.max_segment.store(self.max_segment.load(Ordering::Acquire), Ordering::Release);
         link.inbox().limit(self.inbox().most());
+        link.expose_pf.store(self.expose_pf.load(Ordering::Acquire), Ordering::Release);
         *lock(&link.defaults) = *lock(&self.defaults);
         link
     }

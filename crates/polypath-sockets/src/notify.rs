@@ -110,6 +110,11 @@ pub(crate) async fn event(link: &Link, association: &Association, event: &Event)
                 (PathState::Unconfirmed, PathState::Active) => 5,
                 (_, PathState::Active) => 0,
                 (_, PathState::Inactive) => 1,
+                (_, PathState::PotentiallyFailed)
+                    if link.expose_pf.load(Ordering::Acquire) == abi::EXPOSE_PF =>
+                {
+                    6
+                }
                 (_, PathState::Removed) => 2,
                 _ => return,
             };

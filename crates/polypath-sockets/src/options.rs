@@ -81,7 +81,10 @@ fn stored(sock: &Sock, name: c_int, options: &Options, reader: Reader<'_>) -> Er
         abi::REUSE_PORT => Ok(integer(options.reuse_port.into())),
         abi::RECVNXTINFO => Ok(integer(options.recvnxtinfo.into())),
         abi::PARTIAL_DELIVERY_POINT => Ok(integer(0)),
-        abi::EXPOSE_PF_STATE => supported(false),
+        abi::EXPOSE_PF_STATE => {
+            let link = if is_present(sock, id)? { sock.member(id)? } else { sock.link.clone() };
+            Ok(assoc_value(id, link.expose_pf.load(Ordering::Acquire)))
+        }
         abi::ADAPTATION_LAYER => Ok(integer(config()?.adaptation_layer().unwrap_or(0) as i32)),
         abi::AUTOCLOSE => {
             let many = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?;
@@ -180,6 +183,7 @@ fn apply(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         | abi::AUTH_DEACTIVATE_KEY
         | abi::AUTH_DELETE_KEY => security::set(sock, name, value),
         abi::MAXSEG => set_max_segment(sock, value),
+        abi::EXPOSE_PF_STATE => expose(sock, Reader(value)),
         abi::PRIMARY_ADDR
         | abi::SET_PEER_PRIMARY_ADDR
         | abi::ENABLE_STREAM_RESET
@@ -237,6 +241,17 @@ fn set_max_segment(sock: &Sock, value: &[u8]) -> Errno<()> {
     Ok(())
 }
 
+/// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE (RFC 7829 7.3).
+fn expose(sock: &Sock, reader: Reader<'_>) -> Errno<()> {
+    let (id, value) = (reader.i32(0), reader.u32(4));
+    if value > abi::EXPOSE_PF {
+        return Err(libc::EINVAL);
+    }
+    let link = if is_present(sock, id)? { sock.member(id)? } else { sock.link.clone() };
+    link.expose_pf.store(value, Ordering::Release);
+    Ok(())
+}
+
 /// The association that an option names, or the socket, which has the values of those to come.
 fn link(sock: &Sock, name: c_int, value: &[u8]) -> Errno<Arc<Link>> {
     match rules::id(name, value) {
@@ -268,7 +283,6 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         abi::AUTO_ASCONF => options.auto_asconf = on,
         // What is off anyway.
         abi::PARTIAL_DELIVERY_POINT if !on => {}
-        abi::EXPOSE_PF_STATE if !offered => {}
         abi::REUSE_PORT if idle => options.reuse_port = on,
         abi::REUSE_PORT => return Err(libc::EFAULT),
         abi::ADAPTATION_LAYER => options.adaptation = Some(reader.u32(0)),
