@@ -124,7 +124,7 @@ pub enum Event {
     PeerError {
         /// The error in words.
         cause: String,
-        /// The bytes of the causes, at most 512 of them.
+        /// The bytes of the causes, at most 256 of them.
         causes: Bytes,
     },
     /// The peer has started the shutdown: it sends no new data (RFC 9260 9.2).

@@ -241,12 +241,11 @@ const LAST: u16 = 1;
 const FIRST: u16 = 2;
 const UNORDERED: u16 = 4;
 
-/// Reports the messages that are lost or abandoned, in parts as large as their fragments, as Linux
-/// does.
+/// Reports the messages that are lost or abandoned: whole, or with SCTP_MAXSEG in parts as large as
+/// their fragments, as Linux does. Linux also splits them by the path MTU.
 async fn lost(link: &Link, association: &Association) {
     let error = error(link, association);
-    let smallest = association.paths().iter().map(|path| path.view.max_chunk).min();
-    let largest = link.largest_payload(smallest.unwrap_or(u32::MAX)).max(1) as usize;
+    let largest = link.max_segment().unwrap_or(u32::MAX) as usize;
     for message in association.take_undelivered() {
         let size = message.payload.len();
         for start in (0..size.max(1)).step_by(largest) {

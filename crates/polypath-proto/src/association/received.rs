@@ -27,7 +27,7 @@ use crate::wire::{
 const MOST_SACKS: u32 = 1;
 
 /// Most bytes of the causes in an ERROR chunk that are reported.
-const MOST_CAUSES: usize = 512;
+const MOST_CAUSES: usize = 256;
 
 impl Association {
     /// Processes a packet with this association's verification tag (RFC 9260 8.5), of which `done`
