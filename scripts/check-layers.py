@@ -87,7 +87,7 @@ def mentions() -> list[Path]:
 
 # Files in which the association dispatches: packets, timers and calls, and the transitions of its state.
 DISPATCH = {"mod.rs", "adjust.rs", "calls.rs", "received.rs", "transmit.rs", "timers.rs", "icmp.rs", "invariants.rs",
-            "state.rs", "connect.rs", "collision.rs", "shutdown.rs"}
+            "state.rs", "connect.rs", "collision.rs", "shutdown.rs", "undelivered.rs"}
 
 
 def reaching_back() -> list[Path]:

@@ -3,6 +3,7 @@
 
 #define _GNU_SOURCE
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -223,7 +224,33 @@ static void wildcards(void) {
     close(server);
 }
 
+/* Listening again at once, after the socket of this name was closed: by close, or since another descriptor takes its
+   number. */
+static void again(int replaces, const char *statement) {
+    struct sockaddr_in none = at("127.0.0.1", 5011);
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons(5010)};
+    struct sctp_event event = {.se_type = SCTP_ASSOC_CHANGE, .se_on = 1};
+    char text[100];
+    const char *last = "0";
+    for (int i = 0; i < 500 && strcmp(last, "0") == 0; i++) {
+        int fd = socket_with_limit(AF_INET6, SOCK_SEQPACKET);
+        setsockopt(fd, IPPROTO_SCTP, SCTP_EVENT, &event, sizeof event);
+        last = result(bind(fd, (struct sockaddr *)&any, sizeof any) < 0 ? -1 : listen(fd, 5));
+        /* An association that is refused. */
+        sendto(fd, "nowhere", 7, 0, (struct sockaddr *)&none, sizeof none);
+        recv(fd, text, sizeof text, 0);
+        int other = open("/dev/null", O_RDONLY);
+        if (replaces)
+            dup2(other, fd);
+        close(fd);
+        close(other);
+    }
+    found(statement, "%s", last);
+}
+
 int main(void) {
+    again(1, "listen: at once after dup2 has closed the socket");
+    again(0, "listen: at once after close");
     listeners();
     the_same_port();
     wildcards();

@@ -66,6 +66,7 @@ static void prepare(int fd) {
 
 static void before(void) {
     int fd = client;
+    struct sctp_assoc_value pf = {.assoc_value = 9};
     check("SCTP_CONTEXT: is returned as set", keeps(fd, SCTP_CONTEXT, 17));
     check("SCTP_DISABLE_FRAGMENTS: is returned as set", keeps_int(fd, SCTP_DISABLE_FRAGMENTS, 0));
     check("SCTP_FRAGMENT_INTERLEAVE: is returned as set", keeps_int(fd, SCTP_FRAGMENT_INTERLEAVE, 1));
@@ -78,6 +79,14 @@ static void before(void) {
     check("SCTP_ENABLE_STREAM_RESET: is returned as set", keeps(fd, SCTP_ENABLE_STREAM_RESET, 7));
     check("SCTP_INTERLEAVING_SUPPORTED: is returned as set", keeps(fd, SCTP_INTERLEAVING_SUPPORTED, 0));
     check("SCTP_ECN_SUPPORTED: is returned as set", keeps(fd, SCTP_ECN_SUPPORTED, 0));
+    check("SCTP_EXPOSE_POTENTIALLY_FAILED_STATE: is 0 at first",
+          get(fd, SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, &pf, sizeof pf) == 0 && pf.assoc_value == 0);
+    check("SCTP_EXPOSE_POTENTIALLY_FAILED_STATE: EINVAL for 3",
+          !keeps(fd, SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, 3) && errno == EINVAL);
+    check("SCTP_EXPOSE_POTENTIALLY_FAILED_STATE: can be disabled",
+          keeps(fd, SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, 1));
+    check("SCTP_EXPOSE_POTENTIALLY_FAILED_STATE: can be enabled",
+          keeps(fd, SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, 2));
     check("SCTP_STREAM_SCHEDULER: is returned as set", keeps(fd, SCTP_STREAM_SCHEDULER, SCTP_SS_PRIO));
     struct sctp_assoc_value unknown = {.assoc_value = 77};
     check("SCTP_STREAM_SCHEDULER: EINVAL for an unknown one",

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use crate::constants::Delivery;
-use crate::ids::{Mid, PathId, Ppid, StreamId};
+use crate::ids::{Mid, PathId, Ppid, StreamId, Tsn};
 use crate::path::PathState;
 use crate::reliability::Reliability;
 use crate::time::Time;
@@ -106,6 +106,8 @@ pub enum Event {
     AssociationReset {
         /// Result of the request.
         outcome: Reconfigured,
+        /// The first TSN that this side sends next, and that of the peer, if it was performed.
+        tsns: Option<(Tsn, Tsn)>,
     },
     /// Streams were added, or the local request for that failed (RFC 6525 6.1.3,
     /// `SCTP_STREAM_CHANGE_EVENT`).
@@ -122,6 +124,8 @@ pub enum Event {
     PeerError {
         /// The error in words.
         cause: String,
+        /// The bytes of the causes, at most 256 of them.
+        causes: Bytes,
     },
     /// The peer has started the shutdown: it sends no new data (RFC 9260 9.2).
     PeerShutdown,
@@ -277,6 +281,33 @@ pub struct Received {
     /// follows (SCTP_PARTIAL_DELIVERY_ABORTED, RFC 6458 6.1.7). This piece is empty, and its `end`
     /// is false.
     pub aborted: bool,
+    /// The TSN of its first chunk (rcv_tsn, RFC 6458 5.3.5); undefined if `aborted`.
+    pub tsn: Tsn,
+    /// The cumulative TSN when the application took it: everything up to this TSN has arrived
+    /// (rcv_cumtsn).
+    pub cumulative_tsn: Tsn,
+    /// The payload.
+    pub payload: Bytes,
+}
+
+/// A message, or the part of one, that the peer had not acknowledged when the association ended or
+/// the peer restarted (RFC 9260 11.1.14, 11.1.15: RECEIVE_UNSENT, RECEIVE_UNACKED).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undelivered {
+    /// Stream of the message.
+    pub stream: StreamId,
+    /// Payload protocol identifier.
+    pub ppid: Ppid,
+    /// [`Message::context`].
+    pub context: u32,
+    /// Whether the message was unordered.
+    pub unordered: bool,
+    /// The message starts with this part.
+    pub beginning: bool,
+    /// The message ends with this part.
+    pub end: bool,
+    /// It was sent at least in part (SCTP_DATA_SENT, RFC 6458 6.1.11): the peer may have it.
+    pub sent: bool,
     /// The payload.
     pub payload: Bytes,
 }

@@ -113,7 +113,7 @@ pub use constants::{
 };
 pub use endpoint::Endpoint;
 pub use error::{AddressError, ConnectError, PathError, ReconfigError, SendError};
-pub use event::{AddressChange, CloseReason, Event, Message, Received, Reconfigured};
+pub use event::{AddressChange, CloseReason, Event, Message, Received, Reconfigured, Undelivered};
 pub use extension::{Extension, Extensions};
 pub use ids::{AssociationId, Mid, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
 pub use kind::{Kind, Value};

@@ -98,6 +98,10 @@ pub(crate) const SCTP_PR_SCTP_PRIO: u16 = 0x30;
 pub(crate) const SCTP_SENDALL: u16 = 0x40;
 pub(crate) const SCTP_EOF: u16 = 0x200;
 pub(crate) const MSG_NOTIFICATION: c_int = 0x8000;
+/// Values of SCTP_EXPOSE_POTENTIALLY_FAILED_STATE that hide the state, and that report changes to
+/// it; it is 0 at first.
+pub(crate) const HIDE_PF: u32 = 1;
+pub(crate) const EXPOSE_PF: u32 = 2;
 
 /// Types of control messages (`sctp_cmsg_t`).
 pub(crate) const CMSG_INIT: c_int = 0;

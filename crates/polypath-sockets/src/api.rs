@@ -181,8 +181,11 @@ pub fn replace(from: c_int, to: c_int, system: impl FnOnce() -> c_int) -> c_int 
     if new >= 0 && from != to {
         let _ = catch_unwind(AssertUnwindSafe(|| {
             // The call has closed the descriptor's old socket.
-            if let Some((old, _)) = socket::remove(to) {
-                old.link.left.notify_one();
+            if let Some((old, last)) = socket::remove(to) {
+                if last {
+                    old.link.inbox().close();
+                }
+                calls::left(&old);
                 socket::release(old);
             }
             calls::duplicated(sock, new);

@@ -385,11 +385,7 @@ pub(crate) fn close(fd: c_int) -> Option<c_int> {
     }
     // SAFETY: the caller closes this descriptor, which is valid as long as it is in the table.
     let closed = unsafe { real::close(fd) };
-    sock.link.left.notify_one();
-    sock.link.inbox().room.notify_waiters();
-    if sock.link.phase() == Phase::Listening {
-        *lock(&LISTENER_CLOSED) = Some(Instant::now());
-    }
+    left(&sock);
     if last && on && seconds > 0 && sock.is_local() {
         let start = Instant::now();
         let limit = Duration::from_secs(seconds.unsigned_abs().into());
@@ -403,6 +399,15 @@ pub(crate) fn close(fd: c_int) -> Option<c_int> {
     }
     socket::release(sock);
     Some(closed)
+}
+
+/// A descriptor of the socket has been closed.
+pub(crate) fn left(sock: &Sock) {
+    sock.link.left.notify_one();
+    sock.link.inbox().room.notify_waiters();
+    if sock.link.phase() == Phase::Listening {
+        *lock(&LISTENER_CLOSED) = Some(Instant::now());
+    }
 }
 
 /// Prepares the end of a socket whose descriptor is about to be closed: with SO_LINGER of 0

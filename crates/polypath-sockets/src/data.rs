@@ -108,7 +108,7 @@ fn is_peer(link: &Link, to: SocketAddr) -> bool {
 /// through the pair, which also reports the end of the association.
 fn send_on(
     (fd, sock): (c_int, &Arc<Sock>),
-    link: &Link,
+    link: &Arc<Link>,
     header: Header,
     parts: &[iovec],
     flags: c_int,
@@ -145,6 +145,9 @@ fn send_on(
             let message = engine::message(&header, payload()?);
             if direct::send(fd, sock, link, message, flags)?.is_some() {
                 return Ok(());
+            }
+            if let Some(many) = &sock.many {
+                return many::keep_late(many, link, &header, payload()?);
             }
         }
     }
@@ -471,11 +474,12 @@ unsafe fn describe(fd: c_int, sock: &Sock, message: &mut msghdr, header: &Header
     message.msg_controllen = used as _;
 }
 
-/// `sctp_rcvinfo` of a received message. TSNs are unknown to the application's side: 0.
+/// `sctp_rcvinfo` of a received message.
 fn rcvinfo_of(header: &Header, sock: &Sock) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.u16(header.stream).u16(header.ssn).u16(header.flags).u16(0).u32(header.ppid);
-    writer.u32(0).u32(0).u32(context_of(header, sock)).i32(header.association).done()
+    writer.u32(header.tsn).u32(header.cumulative_tsn);
+    writer.u32(context_of(header, sock)).i32(header.association).done()
 }
 
 /// `sctp_nxtinfo` of the next message, unless the program is in the middle of one.
@@ -505,7 +509,8 @@ fn context_of(header: &Header, sock: &Sock) -> u32 {
 fn sndrcv_of(header: &Header, sock: &Sock) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.u16(header.stream).u16(header.ssn).u16(header.flags).u16(0).u32(header.ppid);
-    writer.u32(context_of(header, sock)).u32(0).u32(0).u32(0).i32(header.association).done()
+    writer.u32(context_of(header, sock)).u32(0).u32(header.tsn).u32(header.cumulative_tsn);
+    writer.i32(header.association).done()
 }
 
 /// Appends a control message; returns its size. Sets MSG_CTRUNC if there is not enough room.

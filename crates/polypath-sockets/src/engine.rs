@@ -593,6 +593,8 @@ async fn deliver(link: &Link, received: &Received) {
             ssn: received.mid.0 as u16,
             ppid: received.ppid.0.to_be(),
             end: received.end && start + piece.len() == size,
+            tsn: received.tsn.0,
+            cumulative_tsn: if received.unordered { received.cumulative_tsn.0 } else { 0 },
             ..Header::new(Kind::Data)
         };
         link.deliver(&header, &piece).await;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::bytes::{Reader, Writer};
 
 /// Size of the header.
-pub(crate) const HEADER: usize = 48;
+pub(crate) const HEADER: usize = 56;
 
 /// Maximum payload of a packet; a larger message arrives in several.
 pub(crate) const PAYLOAD: usize = 192 * 1024;
@@ -50,6 +50,10 @@ pub(crate) struct Header {
     pub(crate) association: i32,
     /// Address of the peer; of received messages.
     pub(crate) peer: Option<SocketAddr>,
+    /// TSN; of received messages.
+    pub(crate) tsn: u32,
+    /// The cumulative TSN; of received messages that are unordered, and otherwise 0 as in Linux.
+    pub(crate) cumulative_tsn: u32,
 }
 
 impl Header {
@@ -66,6 +70,8 @@ impl Header {
             pr_value: 0,
             association: 0,
             peer: None,
+            tsn: 0,
+            cumulative_tsn: 0,
         }
     }
 
@@ -83,6 +89,7 @@ impl Header {
             Some((IpAddr::V4(ip), port)) => writer.u16(4).u16(port).raw(&ip.octets()).raw(&[0; 12]),
             Some((IpAddr::V6(ip), port)) => writer.u16(6).u16(port).raw(&ip.octets()),
         };
+        writer.u32(self.tsn).u32(self.cumulative_tsn);
         writer.done().try_into().expect("the header has a fixed size")
     }
 
@@ -116,6 +123,8 @@ impl Header {
             end: reader.u16(18) != 0,
             pr_value: reader.u32(20),
             association: reader.i32(24),
+            tsn: reader.u32(48),
+            cumulative_tsn: reader.u32(52),
         })
     }
 }
@@ -137,6 +146,8 @@ mod tests {
             pr_value: 7,
             association: -8,
             peer: "[fd00::1]:9".parse().ok(),
+            tsn: 9,
+            cumulative_tsn: 10,
             ..Header::new(Kind::Accept)
         };
         assert_eq!(Header::read(&header.write()), Some(header));

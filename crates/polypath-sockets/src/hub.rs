@@ -218,8 +218,11 @@ async fn send_queued(
         match packet.header.kind {
             Kind::Data => {
                 link.touch();
-                // The end of the association is reported by a notification.
-                let _ = association.send(message(&packet.header, packet.payload)).await;
+                let message = message(&packet.header, packet.payload.clone());
+                if association.send(message).await.is_err() {
+                    // An error means that the program does not get notifications any more.
+                    let _ = link.add_late(&packet.header, packet.payload);
+                }
                 link.sent.notify_one();
             }
             Kind::End if packet.header.flags & abi::SCTP_ABORT != 0 => {
@@ -260,6 +263,12 @@ async fn member(link: Arc<Link>, many: Arc<Many>, association: Association, coun
     }
     // The program that reads the notification does not find the association any more.
     let peeled = !many.remove(link.id);
+    // The core refuses what is left.
+    let queue = lock(&link.queue).take();
+    if let Some(Queue { packets, task }) = queue {
+        drop(packets);
+        let _ = task.await;
+    }
     match started {
         Ok(()) => notify::ended(&link, &association).await,
         Err(_) => notify::not_started(&link, &association).await,
@@ -269,9 +278,6 @@ async fn member(link: Arc<Link>, many: Arc<Many>, association: Association, coun
     link.set_association(None);
     if peeled && let Some(route) = link.route() {
         route.fd.get_ref().shutdown();
-    }
-    if let Some(queue) = lock(&link.queue).take() {
-        queue.task.abort();
     }
     link.set_route(None);
     drop(counted);

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -36,6 +36,8 @@ pub(crate) struct Inbox {
     pub(crate) room: Notify,
     /// The last descriptor has been closed.
     closed: AtomicBool,
+    /// See [`limit`](Self::limit); 0 if it was not called.
+    limit: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -51,7 +53,8 @@ struct State {
     shared: bool,
 }
 
-/// Maximum weight of what waits to be fetched; a single packet may be larger.
+/// Maximum weight of what waits to be fetched, unless SO_RCVBUF is smaller; a single packet may be
+/// larger.
 const MOST: usize = 208 * 1024;
 
 /// A packet that waits.
@@ -146,6 +149,19 @@ impl Inbox {
         Self { fetched: Mutex::new(fetched), state: Mutex::new(state), ..Self::default() }
     }
 
+    /// Sets the maximum weight of what waits to be fetched: more than this of the receive window
+    /// is not opened before the program reads.
+    pub(crate) fn limit(&self, most: usize) {
+        self.limit.store(most.clamp(1, MOST), Ordering::Release);
+    }
+
+    pub(crate) fn most(&self) -> usize {
+        match self.limit.load(Ordering::Acquire) {
+            0 => MOST,
+            limit => limit,
+        }
+    }
+
     pub(crate) fn has_unread(&self) -> bool {
         self.unread.load(Ordering::Acquire) > 0
     }
@@ -185,7 +201,7 @@ impl Inbox {
             end.send(header, payload, None)?;
         } else {
             let packet = Waiting { header: *header, payload: payload.clone(), read: 0 };
-            if state.weight > 0 && state.weight + packet.weight() > MOST {
+            if state.weight > 0 && state.weight + packet.weight() > self.most() {
                 state.full = true;
                 return Ok(Pushed::Full);
             }

@@ -82,6 +82,9 @@ pub(crate) struct Link {
     pub(crate) rerouted: Notify,
     /// What the program sends on an association of a one-to-many socket.
     pub(crate) queue: Mutex<Option<Queue>>,
+    /// Messages of a one-to-many socket that the core has refused, since the association is over;
+    /// `None` once that is reported.
+    late: Mutex<Option<Vec<(Header, Bytes)>>>,
     /// Notified when a message of the program has been passed to the core.
     pub(crate) sent: Notify,
     /// Notified when the program has subscribed to SCTP_SENDER_DRY_EVENT.
@@ -96,6 +99,8 @@ pub(crate) struct Link {
     accepted: AtomicU32,
     /// SCTP_MAXSEG; 0 leaves it to the path MTU.
     pub(crate) max_segment: AtomicU32,
+    /// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, as [`abi::EXPOSE_PF`].
+    pub(crate) expose_pf: AtomicU32,
     /// The error causes of the peer's ABORT.
     pub(crate) causes: Mutex<Bytes>,
     /// Number of outgoing streams.
@@ -138,11 +143,13 @@ impl Link {
             route: Mutex::new(None),
             rerouted: Notify::new(),
             queue: Mutex::new(None),
+            late: Mutex::new(Some(Vec::new())),
             sent: Notify::new(),
             awaits_dry: Notify::new(),
             touched: Mutex::new(None),
             events: AtomicU32::new(events),
             max_segment: AtomicU32::new(0),
+            expose_pf: AtomicU32::new(0),
             causes: Mutex::default(),
             streams: AtomicU32::new(0),
             defaults: Mutex::default(),
@@ -217,6 +224,8 @@ impl Link {
         link.accepted.store(self.accepted.load(Ordering::Acquire), Ordering::Release);
         link.set_mapped(self.mapped.load(Ordering::Acquire));
         link.max_segment.store(self.max_segment.load(Ordering::Acquire), Ordering::Release);
+        link.inbox().limit(self.inbox().most());
+        link.expose_pf.store(self.expose_pf.load(Ordering::Acquire), Ordering::Release);
         *lock(&link.defaults) = *lock(&self.defaults);
         link
     }
@@ -301,6 +310,7 @@ impl Link {
         if let Some(association) = &association {
             self.streams.store(association.streams().0.into(), Ordering::Release);
             association.set_max_fragment(self.max_segment());
+            association.keep_undelivered();
         }
         // The old one is dropped after the lock is released.
         let old = std::mem::replace(&mut *lock(&self.association), association);
@@ -403,6 +413,21 @@ pub(crate) struct Queue {
 }
 
 impl Link {
+    /// Adds a message that the core has refused to those that are reported as lost when the end of
+    /// the association is; returns the payload if that was reported.
+    pub(crate) fn add_late(&self, header: &Header, payload: Bytes) -> Result<(), Bytes> {
+        match &mut *lock(&self.late) {
+            Some(late) => late.push((*header, payload)),
+            None => return Err(payload),
+        }
+        Ok(())
+    }
+
+    /// The messages that the core has refused. There are no further ones.
+    pub(crate) fn take_late(&self) -> Vec<(Header, Bytes)> {
+        lock(&self.late).take().unwrap_or_default()
+    }
+
     pub(crate) fn enqueue(&self, packet: Packet) {
         if let Some(queue) = &*lock(&self.queue) {
             // An error means that the association is over.

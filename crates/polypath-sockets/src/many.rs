@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use polypath::Endpoint;
 
 use crate::end::pair;
@@ -17,7 +18,7 @@ use crate::open::{local, may_listen, opened, peers_of, publish, send_timeout, se
 use crate::request::Request;
 use crate::socket::{Names, Pending, Sock};
 use crate::values::Options;
-use crate::{abi, real, report};
+use crate::{abi, notify, real, report};
 
 /// The endpoint of a socket, opened and served now if it has none.
 ///
@@ -149,6 +150,24 @@ pub(crate) fn destination(
         return Err(libc::EINVAL);
     }
     open(sock, many, peers, &options)
+}
+
+/// A message for an association that has just ended: it is reported as lost, after the end.
+pub(crate) fn keep_late(
+    many: &Many,
+    link: &Arc<Link>,
+    header: &Header,
+    payload: Bytes,
+) -> Errno<()> {
+    if let Err(payload) = link.add_late(header, payload) {
+        // The end has been reported, and the association has no route any more.
+        let (link, header, route) = (link.clone(), *header, lock(&many.route).clone());
+        drop(engine()?.runtime.spawn(async move {
+            link.set_route(route);
+            notify::late(&link, &header, payload).await;
+        }));
+    }
+    Ok(())
 }
 
 /// The header of a message that a child of fork sends: the engine of the parent finds the

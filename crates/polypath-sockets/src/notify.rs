@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use polypath::{Association, CloseReason, Event, PathState, Received, Reconfigured, StreamId};
+use polypath::{
+    Association, CloseReason, Event, PathState, Ppid, Received, Reconfigured, StreamId, Undelivered,
+};
 
 use crate::bytes::Writer;
-use crate::frame::{Header, Kind};
+use crate::frame::{Header, Kind, PAYLOAD};
 use crate::link::{Link, lock};
 use crate::{abi, address};
 
@@ -38,10 +40,21 @@ pub(crate) async fn established(link: &Link, association: &Association) {
     adaptation(link, association).await;
     if association.auth_chunks().is_none() {
         const NO_AUTH: u32 = 2;
-        let mut writer = begin(abi::AUTHENTICATION_EVENT, 0, 20);
-        writer.u16(0).u16(0).u32(NO_AUTH).i32(link.id);
-        send(link, abi::AUTHENTICATION_EVENT, &mut writer).await;
+        authentication(link, NO_AUTH, 0).await;
     }
+}
+
+/// Reports that a deactivated key is not used any more to send.
+pub(crate) async fn free_key(link: &Link, key: u16) {
+    const FREE_KEY: u32 = 1;
+    authentication(link, FREE_KEY, key).await;
+}
+
+/// SCTP_AUTHENTICATION_EVENT.
+async fn authentication(link: &Link, indication: u32, key: u16) {
+    let mut writer = begin(abi::AUTHENTICATION_EVENT, 0, 20);
+    writer.u16(key).u16(0).u32(indication).i32(link.id);
+    send(link, abi::AUTHENTICATION_EVENT, &mut writer).await;
 }
 
 /// Reports the end of the association. The receiver of the notification sees the end of the
@@ -49,11 +62,15 @@ pub(crate) async fn established(link: &Link, association: &Association) {
 pub(crate) async fn ended(link: &Link, association: &Association) {
     let graceful = association.close_reason().is_some_and(|reason| reason.is_graceful());
     change(link, association, if graceful { SHUTDOWN_COMP } else { COMM_LOST }).await;
+    lost(link, association).await;
+    all_late(link).await;
 }
 
 /// Reports that an association was not established.
 pub(crate) async fn not_started(link: &Link, association: &Association) {
     change(link, association, CANT_STR_ASSOC).await;
+    lost(link, association).await;
+    all_late(link).await;
 }
 
 /// Reports that everything sent has been acknowledged.
@@ -77,6 +94,7 @@ pub(crate) async fn event(link: &Link, association: &Association, event: &Event)
         Event::Restarted => {
             change(link, association, RESTART).await;
             adaptation(link, association).await;
+            lost(link, association).await;
         }
         Event::PeerAborted { causes } => *lock(&link.causes) = causes.clone(),
         Event::PeerShutdown => {
@@ -92,6 +110,11 @@ pub(crate) async fn event(link: &Link, association: &Association, event: &Event)
                 (PathState::Unconfirmed, PathState::Active) => 5,
                 (_, PathState::Active) => 0,
                 (_, PathState::Inactive) => 1,
+                (_, PathState::PotentiallyFailed)
+                    if link.expose_pf.load(Ordering::Acquire) == abi::EXPOSE_PF =>
+                {
+                    6
+                }
                 (_, PathState::Removed) => 2,
                 _ => return,
             };
@@ -99,13 +122,15 @@ pub(crate) async fn event(link: &Link, association: &Association, event: &Event)
         }
         Event::PathAdded { path } => path_change(link, association, *path, 3).await,
         Event::PrimaryChanged { path } => path_change(link, association, *path, 4).await,
-        Event::PeerError { .. } => {
-            // The core reports the cause in words only: no code, and no data.
-            let mut writer = begin(abi::REMOTE_ERROR, 0, 16);
-            writer.u16(0).u16(0).i32(link.id);
-            send(link, abi::REMOTE_ERROR, &mut writer).await;
+        Event::PeerError { causes, .. } => {
+            for (code, value) in each_cause(causes) {
+                let mut writer = begin(abi::REMOTE_ERROR, 0, 16 + value.len() as u32);
+                writer.u16(code.to_be()).u16(0).i32(link.id).raw(value);
+                send(link, abi::REMOTE_ERROR, &mut writer).await;
+            }
         }
-        Event::SendFailed { .. } => send_failed(link, event).await,
+        // The core keeps each message that it reports.
+        Event::SendFailed { .. } => lost(link, association).await,
         Event::StreamsReset { incoming, streams, outcome } => {
             let side = if *incoming { INCOMING } else { OUTGOING };
             let size = 12 + 2 * streams.len() as u32;
@@ -116,10 +141,10 @@ pub(crate) async fn event(link: &Link, association: &Association, event: &Event)
             }
             send(link, abi::STREAM_RESET_EVENT, &mut writer).await;
         }
-        Event::AssociationReset { outcome } => {
+        Event::AssociationReset { outcome, tsns } => {
+            let (local, remote) = tsns.map_or((0, 0), |(local, remote)| (local.0, remote.0));
             let mut writer = begin(abi::ASSOC_RESET_EVENT, flags(*outcome), 20);
-            // The core does not report the TSNs.
-            writer.i32(link.id).u32(0).u32(0);
+            writer.i32(link.id).u32(local).u32(remote);
             send(link, abi::ASSOC_RESET_EVENT, &mut writer).await;
         }
         Event::StreamsAdded { outcome, .. } => {
@@ -157,13 +182,36 @@ async fn change(link: &Link, association: &Association, state: u16) {
     };
     // What the peer's ABORT has after the chunk's header, as in Linux.
     let causes = if state == COMM_LOST { lock(&link.causes).clone() } else { Bytes::new() };
-    let error = match association.close_reason() {
-        Some(CloseReason::LocalAbort) if state == COMM_LOST => USER_INITIATED_ABORT,
-        _ => causes.first_chunk().map_or(0, |code| u16::from_be_bytes(*code)),
-    };
+    let error = if state == COMM_LOST { error(link, association) } else { 0 };
     let mut writer = begin(abi::ASSOC_CHANGE, 0, 20 + causes.len() as u32);
     writer.u16(state).u16(error.to_be()).u16(outgoing).u16(incoming).i32(link.id).raw(&causes);
     send(link, abi::ASSOC_CHANGE, &mut writer).await;
+}
+
+/// The cause of the association's end (RFC 9260 3.3.10), or 0.
+fn error(link: &Link, association: &Association) -> u16 {
+    match association.close_reason() {
+        Some(CloseReason::LocalAbort) => USER_INITIATED_ABORT,
+        _ => cause(link),
+    }
+}
+
+/// The first cause of the peer's ABORT, or 0.
+fn cause(link: &Link) -> u16 {
+    lock(&link.causes).first_chunk().map_or(0, |code| u16::from_be_bytes(*code))
+}
+
+/// The error causes of a chunk: code and value of each.
+fn each_cause(causes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = causes;
+    std::iter::from_fn(move || {
+        let [code @ .., first, second] = *rest.first_chunk::<4>()?;
+        let length = usize::from(u16::from_be_bytes([first, second]));
+        // The last one may be cut off.
+        let value = rest.get(4..length.max(4).min(rest.len()))?;
+        rest = rest.get(length.max(4).next_multiple_of(4)..).unwrap_or_default();
+        Some((u16::from_be_bytes(code), value))
+    })
 }
 
 /// SCTP_ADAPTATION_INDICATION, if the peer has sent one.
@@ -184,26 +232,100 @@ async fn path_change(link: &Link, association: &Association, path: polypath::Pat
     send(link, abi::PEER_ADDR_CHANGE, &mut writer).await;
 }
 
-/// SCTP_SEND_FAILED and SCTP_SEND_FAILED_EVENT, without the message: the core has dropped it.
-async fn send_failed(link: &Link, event: &Event) {
-    let Event::SendFailed { stream, ppid, context, unordered, sent, .. } = event else { return };
-    let flags = if *unordered { abi::SCTP_UNORDERED } else { 0 };
-    let ppid = ppid.0.to_be();
-    // SCTP_DATA_SENT, SCTP_DATA_UNSENT.
-    let sent = u16::from(*sent);
-    let mut writer = begin(abi::SEND_FAILED, sent, 48);
-    writer.u32(0).u16(stream.0).u16(0).u16(flags).u16(0).u32(ppid).u32(*context);
-    writer.u32(0).u32(0).u32(0).i32(link.id).i32(link.id);
+/// `ssf_flags`.
+const DATA_SENT: u16 = 1;
+
+/// `sinfo_flags` and `snd_flags`: the message, or what is left of it, ends and begins with what the
+/// notification returns (SCTP_DATA_LAST_FRAG, SCTP_DATA_NOT_FRAG), and was unordered.
+const LAST: u16 = 1;
+const FIRST: u16 = 2;
+const UNORDERED: u16 = 4;
+
+/// Reports the messages that are lost or abandoned: whole, or with SCTP_MAXSEG in parts as large as
+/// their fragments, as Linux does. Linux also splits them by the path MTU.
+async fn lost(link: &Link, association: &Association) {
+    let error = error(link, association);
+    let largest = link.max_segment().unwrap_or(u32::MAX) as usize;
+    for message in association.take_undelivered() {
+        let size = message.payload.len();
+        for start in (0..size.max(1)).step_by(largest) {
+            let end = size.min(start + largest);
+            let part = Undelivered {
+                beginning: message.beginning && start == 0,
+                end: message.end && end == size,
+                payload: message.payload.slice(start..end),
+                ..message.clone()
+            };
+            failed(link, &part, error).await;
+        }
+    }
+}
+
+/// Reports a message that was sent after the end of the association.
+pub(crate) async fn late(link: &Link, header: &Header, payload: Bytes) {
+    let message = Undelivered {
+        stream: StreamId(header.stream),
+        ppid: Ppid(u32::from_be(header.ppid)),
+        context: header.context,
+        unordered: header.flags & abi::SCTP_UNORDERED != 0,
+        beginning: true,
+        end: true,
+        sent: false,
+        payload,
+    };
+    failed(link, &message, cause(link)).await;
+}
+
+/// Reports all such messages.
+async fn all_late(link: &Link) {
+    for (header, payload) in link.take_late() {
+        late(link, &header, payload).await;
+    }
+}
+
+/// SCTP_SEND_FAILED and SCTP_SEND_FAILED_EVENT.
+async fn failed(link: &Link, message: &Undelivered, error: u16) {
+    let Undelivered { stream, ppid, context, payload, .. } = message;
+    let mut flags = if message.end { LAST } else { 0 };
+    flags |= if message.beginning { FIRST } else { 0 };
+    flags |= if message.unordered { UNORDERED } else { 0 };
+    let sent = if message.sent { DATA_SENT } else { 0 };
+    let (ppid, size) = (ppid.0.to_be(), payload.len() as u32);
+    let mut writer = begin(abi::SEND_FAILED, sent, 48 + size);
+    writer.u32(error.to_be().into()).u16(stream.0).u16(0).u16(flags).u16(0).u32(ppid);
+    writer.u32(*context).u32(0).u32(0).u32(0).i32(link.id).i32(link.id).raw(payload);
     send(link, abi::SEND_FAILED, &mut writer).await;
-    let mut writer = begin(abi::SEND_FAILED_EVENT, sent, 32);
-    writer.u32(0).u16(stream.0).u16(flags).u32(ppid).u32(*context).i32(link.id).i32(link.id);
+    let mut writer = begin(abi::SEND_FAILED_EVENT, sent, 32 + size);
+    writer.u32(error.to_be().into()).u16(stream.0).u16(flags).u32(ppid).u32(*context);
+    writer.i32(link.id).i32(link.id).raw(payload);
     send(link, abi::SEND_FAILED_EVENT, &mut writer).await;
 }
 
 /// Sends a notification if the program has subscribed to its type.
 async fn send(link: &Link, kind: u16, notification: &mut Writer) {
-    if link.wants(kind) {
-        link.deliver(&Header::new(Kind::Notification), &notification.done().into()).await;
-        link.signal();
+    if !link.wants(kind) {
+        return;
+    }
+    let bytes = Bytes::from(notification.done());
+    for start in (0..bytes.len()).step_by(PAYLOAD) {
+        let piece = bytes.slice(start..bytes.len().min(start + PAYLOAD));
+        let end = start + piece.len() == bytes.len();
+        let header = Header { end, ..Header::new(Kind::Notification) };
+        link.deliver(&header, &piece).await;
+    }
+    link.signal();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_has_its_value() {
+        let causes = [0, 1, 0, 8, 0, 9, 0, 0, 0, 6, 0, 7, 5, 5, 5, 0, 0, 13, 0, 99, 1, 2];
+        let found: Vec<_> = each_cause(&causes).collect();
+        assert_eq!(found, [(1, &[0, 9, 0, 0][..]), (6, &[5, 5, 5]), (13, &[1, 2])]);
+        assert_eq!(each_cause(&[0, 1, 0, 0, 0]).collect::<Vec<_>>(), [(1, &[][..])]);
+        assert_eq!(each_cause(&[]).count(), 0);
     }
 }

@@ -1,6 +1,7 @@
 //! Steps that calls on one-to-one and one-to-many sockets have in common: descriptors, endpoints,
 //! names.
 
+use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
@@ -28,6 +29,20 @@ pub(crate) fn publish(program: OwnedFd, sock: Sock, flags: c_int) -> Errno<c_int
             real::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK as usize);
         }
     }
+    // The socket of an association has the values of the socket that it comes from.
+    let options = *lock(&sock.options);
+    for (name, size) in
+        [(libc::SO_RCVBUF, options.receive_buffer), (libc::SO_SNDBUF, options.send_buffer)]
+    {
+        if let Some(size) = size {
+            let length = size_of::<c_int>() as libc::socklen_t;
+            // SAFETY: the value is an int that lives during the call.
+            unsafe {
+                let value = (&raw const size).cast();
+                real::setsockopt(fd, libc::SOL_SOCKET, name, value, length);
+            }
+        }
+    }
     if !socket::insert(fd, Arc::new(sock)) {
         return Err(libc::EMFILE);
     }
@@ -43,12 +58,27 @@ pub(crate) fn local(sock: &Sock) -> Errno<()> {
     Err(libc::EOPNOTSUPP)
 }
 
+/// Ports of sockets whose endpoints may not have ended yet are not chosen again.
+const RECENT: usize = 1024;
+
+static RECENT_PORTS: Mutex<VecDeque<u16>> = Mutex::new(VecDeque::new());
+
 /// A port of Linux's default range (net.ipv4.ip_local_port_range).
 pub(crate) fn ephemeral_port() -> u16 {
     use std::hash::{BuildHasher, Hasher, RandomState};
-    // A new hasher has random keys.
-    let random = RandomState::new().build_hasher().finish();
-    32_768 + (random % 28_232) as u16
+    // Another thread may hold the lock at the moment of a fork.
+    let mut recent = RECENT_PORTS.try_lock().ok();
+    loop {
+        // A new hasher has random keys.
+        let random = RandomState::new().build_hasher().finish();
+        let port = 32_768 + (random % 28_232) as u16;
+        let Some(recent) = &mut recent else { return port };
+        if !recent.contains(&port) {
+            recent.truncate(RECENT - 1);
+            recent.push_front(port);
+            return port;
+        }
+    }
 }
 
 /// Chooses the port of a socket that listens without a name, as bind does with port 0.
@@ -138,4 +168,17 @@ pub(crate) fn send_timeout(fd: c_int) -> Option<Duration> {
     let limit = Duration::from_secs(time.tv_sec.unsigned_abs())
         + Duration::from_micros(time.tv_usec.unsigned_abs());
     (!limit.is_zero()).then_some(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_not_chosen_again_at_once() {
+        let ports: Vec<u16> = (0..RECENT).map(|_| ephemeral_port()).collect();
+        let different: std::collections::BTreeSet<u16> = ports.iter().copied().collect();
+        assert_eq!(different.len(), RECENT);
+        assert!(ports.iter().all(|port| (32_768..61_000).contains(port)));
+    }
 }

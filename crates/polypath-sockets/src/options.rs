@@ -37,7 +37,7 @@ pub(crate) fn get(fd: c_int, sock: &Sock, name: c_int, request: &[u8]) -> Errno<
         | abi::GET_ASSOC_STATS
         | abi::PR_ASSOC_STATUS
         | abi::PR_STREAM_STATUS => status::get(sock, name, request),
-        abi::HMAC_IDENT | abi::PEER_AUTH_CHUNKS | abi::LOCAL_AUTH_CHUNKS => {
+        abi::HMAC_IDENT | abi::AUTH_ACTIVE_KEY | abi::PEER_AUTH_CHUNKS | abi::LOCAL_AUTH_CHUNKS => {
             security::get(sock, name, &options, reader.i32(0))
         }
         abi::GET_ASSOC_NUMBER | abi::GET_ASSOC_ID_LIST | abi::PEELOFF | abi::PEELOFF_FLAGS => {
@@ -81,7 +81,10 @@ fn stored(sock: &Sock, name: c_int, options: &Options, reader: Reader<'_>) -> Er
         abi::REUSE_PORT => Ok(integer(options.reuse_port.into())),
         abi::RECVNXTINFO => Ok(integer(options.recvnxtinfo.into())),
         abi::PARTIAL_DELIVERY_POINT => Ok(integer(0)),
-        abi::EXPOSE_PF_STATE => supported(false),
+        abi::EXPOSE_PF_STATE => {
+            let link = if is_present(sock, id)? { sock.member(id)? } else { sock.link.clone() };
+            Ok(assoc_value(id, link.expose_pf.load(Ordering::Acquire)))
+        }
         abi::ADAPTATION_LAYER => Ok(integer(config()?.adaptation_layer().unwrap_or(0) as i32)),
         abi::AUTOCLOSE => {
             let many = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?;
@@ -177,11 +180,10 @@ fn apply(fd: c_int, sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         | abi::HMAC_IDENT
         | abi::AUTH_KEY
         | abi::AUTH_ACTIVE_KEY
+        | abi::AUTH_DEACTIVATE_KEY
         | abi::AUTH_DELETE_KEY => security::set(sock, name, value),
         abi::MAXSEG => set_max_segment(sock, value),
-        abi::AUTH_DEACTIVATE_KEY if !security::is_authenticated(&lock(&sock.options))? => {
-            Err(libc::EACCES)
-        }
+        abi::EXPOSE_PF_STATE => expose(sock, Reader(value)),
         abi::PRIMARY_ADDR
         | abi::SET_PEER_PRIMARY_ADDR
         | abi::ENABLE_STREAM_RESET
@@ -239,6 +241,17 @@ fn set_max_segment(sock: &Sock, value: &[u8]) -> Errno<()> {
     Ok(())
 }
 
+/// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE (RFC 7829 7.3).
+fn expose(sock: &Sock, reader: Reader<'_>) -> Errno<()> {
+    let (id, value) = (reader.i32(0), reader.u32(4));
+    if value > abi::EXPOSE_PF {
+        return Err(libc::EINVAL);
+    }
+    let link = if is_present(sock, id)? { sock.member(id)? } else { sock.link.clone() };
+    link.expose_pf.store(value, Ordering::Release);
+    Ok(())
+}
+
 /// The association that an option names, or the socket, which has the values of those to come.
 fn link(sock: &Sock, name: c_int, value: &[u8]) -> Errno<Arc<Link>> {
     match rules::id(name, value) {
@@ -270,7 +283,6 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         abi::AUTO_ASCONF => options.auto_asconf = on,
         // What is off anyway.
         abi::PARTIAL_DELIVERY_POINT if !on => {}
-        abi::EXPOSE_PF_STATE if !offered => {}
         abi::REUSE_PORT if idle => options.reuse_port = on,
         abi::REUSE_PORT => return Err(libc::EFAULT),
         abi::ADAPTATION_LAYER => options.adaptation = Some(reader.u32(0)),
@@ -442,7 +454,7 @@ fn event_bit(kind: u16) -> Errno<usize> {
 /// SO_SNDBUF in bytes, which limits the size of a message.
 pub(crate) fn send_buffer(fd: c_int, sock: &Sock) -> usize {
     let mut size = abi::BUFFER;
-    if lock(&sock.options).send_buffer {
+    if lock(&sock.options).send_buffer.is_some() {
         let mut length = size_of::<c_int>() as libc::socklen_t;
         // SAFETY: the value is an int that lives during the call.
         unsafe {
@@ -466,7 +478,7 @@ pub(crate) fn get_socket(sock: &Sock, level: c_int, name: c_int) -> Option<Errno
             i32::from(sock.link.phase() == Phase::Listening && !sock.link.is_refusing())
         }
         // The pair's is larger.
-        (libc::SOL_SOCKET, libc::SO_SNDBUF) if !options.send_buffer => abi::BUFFER,
+        (libc::SOL_SOCKET, libc::SO_SNDBUF) if options.send_buffer.is_none() => abi::BUFFER,
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => options.reuse_address.into(),
         (libc::SOL_SOCKET, libc::SO_LINGER) => {
             let (on, seconds) = options.linger;
@@ -499,7 +511,12 @@ pub(crate) fn set_socket(
     match (level, name) {
         (libc::SOL_SOCKET, _) if value.len() < 4 => return Some(Err(libc::EINVAL)),
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
-            options.send_buffer = true;
+            options.send_buffer = Some(reader.i32(0));
+            return None;
+        }
+        (libc::SOL_SOCKET, libc::SO_RCVBUF) => {
+            options.receive_buffer = Some(reader.i32(0));
+            sock.link.inbox().limit(options.window().unwrap_or_default() as usize / 4);
             return None;
         }
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => options.reuse_address = reader.i32(0) != 0,

@@ -8,7 +8,7 @@ use crate::link::lock;
 use crate::parameters::is_present;
 use crate::socket::Sock;
 use crate::values::Options;
-use crate::{abi, report};
+use crate::{abi, notify, report};
 
 /// HMAC identifiers of RFC 4895 that the core verifies, preferred first: SHA-256, SHA-1.
 const HMACS: [u16; 2] = [3, 1];
@@ -23,6 +23,13 @@ pub(crate) fn get(sock: &Sock, name: i32, options: &Options, id: i32) -> Errno<V
         return Ok(writer.done());
     }
     let present = is_present(sock, id)?;
+    if name == abi::AUTH_ACTIVE_KEY {
+        let key = match present {
+            true => sock.association(id)?.active_auth_key(),
+            false => lock(&sock.names).auth_keys.active(),
+        };
+        return Ok(writer.i32(id).u16(key).u16(0).done());
+    }
     let agreed = if present { sock.association(id)?.auth_chunks() } else { None };
     let chunks = match (name, agreed, present) {
         (abi::LOCAL_AUTH_CHUNKS, Some((local, _)), _) => local,
@@ -86,16 +93,26 @@ pub(crate) fn set(sock: &Sock, name: i32, value: &[u8]) -> Errno<()> {
     let change = |keys: &mut AuthKeys| match name {
         abi::AUTH_KEY => keys.set(key, secret),
         abi::AUTH_ACTIVE_KEY => keys.activate(key),
+        abi::AUTH_DEACTIVATE_KEY => keys.deactivate(key),
         _ => keys.delete(key),
     };
-    let result = match is_present(sock, id)? {
+    let present = is_present(sock, id)?;
+    let result = match present {
         true => sock.association(id)?.change_auth_keys(change),
         false => change(&mut lock(&sock.names).auth_keys),
     };
     result.map_err(|error| match error {
         KeyError::TooMany => libc::ENOMEM,
         _ => libc::EINVAL,
-    })
+    })?;
+    if present && name == abi::AUTH_DEACTIVATE_KEY {
+        // Each packet is authenticated with the key that is active when it is sent: nothing that
+        // was sent needs the key any more.
+        let link = sock.member(id)?;
+        let notified = async move { notify::free_key(&link, key).await };
+        drop(crate::engine::engine()?.runtime.spawn(notified));
+    }
+    Ok(())
 }
 
 /// Whether associations offer authentication.

@@ -1,6 +1,7 @@
 //! Socket options that report on an association.
 
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 
 use polypath::{AbandonedCounts, Path, PathState, StreamId};
 
@@ -29,6 +30,11 @@ pub(crate) fn get(sock: &Sock, name: i32, request: &[u8]) -> Errno<Vec<u8>> {
                 return Err(libc::EINVAL);
             }
             let path = path(&association, peer)?;
+            if path.view.state == PathState::PotentiallyFailed
+                && link.expose_pf.load(Ordering::Acquire) == abi::HIDE_PF
+            {
+                return Err(libc::EACCES);
+            }
             Ok(paddrinfo(sock, link.id, &path, association.peer_port()))
         }
         abi::PRIMARY_ADDR => {

@@ -58,8 +58,9 @@ pub(crate) struct Options {
     pub(crate) interleave: u32,
     pub(crate) reuse_port: bool,
     pub(crate) reuse_address: bool,
-    /// The program has set SO_SNDBUF.
-    pub(crate) send_buffer: bool,
+    /// SO_RCVBUF and SO_SNDBUF as the program has set them.
+    pub(crate) receive_buffer: Option<i32>,
+    pub(crate) send_buffer: Option<i32>,
     /// SO_LINGER: on, and seconds.
     pub(crate) linger: (bool, i32),
 }
@@ -101,7 +102,8 @@ impl Default for Options {
             interleave: 0,
             reuse_port: false,
             reuse_address: false,
-            send_buffer: false,
+            receive_buffer: None,
+            send_buffer: None,
             linger: (false, 0),
         }
     }
@@ -113,6 +115,12 @@ impl Options {
         for (kept, new) in self.init.iter_mut().zip(new) {
             *kept = if new == 0 { *kept } else { new };
         }
+    }
+
+    /// The receive window that SO_RCVBUF asks for, within the limits of the configuration. Linux
+    /// has the same minimum.
+    pub(crate) fn window(&self) -> Option<u32> {
+        self.receive_buffer.map(|size| size.max(0).cast_unsigned().clamp(1500, 1 << 30))
     }
 
     /// The configuration of new associations.
@@ -160,6 +168,9 @@ impl Options {
         }
         if self.max_burst != 0 {
             builder = builder.max_burst(self.max_burst);
+        }
+        if let Some(size) = self.window() {
+            builder = builder.receive_buffer(size).initial_receive_buffer(None);
         }
         if self.mtu != 0 {
             builder = builder.path_mtu(self.mtu);

@@ -10,7 +10,7 @@ use polypath_proto::{
     Abandoned, AcceptedRequests, AddressError, AssociationId, AssociationStats, AuthKeys,
     ChunkTypes, CloseReason, Config, ConfigError, Delivery, KeyError, Message, PathError, PathId,
     Preference, Received, ReconfigError, Reliability, SendError as Refused, StreamId, StreamReset,
-    Thresholds, Time,
+    Thresholds, Time, Undelivered,
 };
 use tokio::sync::broadcast;
 
@@ -297,6 +297,25 @@ impl Association {
         change: impl FnOnce(&mut AuthKeys) -> Result<(), KeyError>,
     ) -> Result<(), KeyError> {
         self.with(|association, _| association.change_auth_keys(change))
+    }
+
+    /// The key that authenticates sent chunks (`SCTP_AUTH_ACTIVE_KEY`).
+    pub fn active_auth_key(&self) -> u16 {
+        self.read(|association| association.auth_keys().active())
+    }
+
+    /// Keeps the messages that the peer has not acknowledged when the association ends or the peer
+    /// restarts, and those that [`Event::SendFailed`](crate::Event::SendFailed) reports, for
+    /// [`take_undelivered`](Self::take_undelivered).
+    pub fn keep_undelivered(&self) {
+        self.with(|association, _| association.keep_undelivered());
+    }
+
+    /// Takes the messages that were lost or abandoned (RFC 9260 11.1.14, 11.1.15), if
+    /// [`keep_undelivered`](Self::keep_undelivered) was called before. The oldest abandoned ones
+    /// are dropped if they exceed the send buffer or are more than 1024.
+    pub fn take_undelivered(&self) -> Vec<Undelivered> {
+        self.with(|association, _| association.take_undelivered())
     }
 
     /// Chunk types that this side and the peer accept only authenticated; `None` if the two have

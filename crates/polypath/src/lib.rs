@@ -79,7 +79,8 @@ pub use polypath_proto::{
     AssociationStats, AuthKeys, ChunkTypes, CloseReason, Config, ConfigError, Delivery, Ecn,
     EndpointStats, Event, Fragmentation, KeyError, Message, PathError, PathId, PathMtu,
     PathMtuState, PathState, PathStats, PathView, Ppid, Preference, Received, ReconfigError,
-    Reconfigured, Reliability, RouteTable, StreamId, StreamReset, Thresholds, Time, Window,
+    Reconfigured, Reliability, RouteTable, StreamId, StreamReset, Thresholds, Time, Tsn,
+    Undelivered, Window,
 };
 pub use routes::SystemRoutes;
 pub use secure::ENCRYPTED_ONLY;

@@ -226,6 +226,8 @@ mod tests {
             beginning: true,
             end: true,
             aborted: false,
+            tsn: polypath::Tsn(0),
+            cumulative_tsn: polypath::Tsn(0),
             mid: polypath::proto::Mid(0),
             payload,
         }

@@ -275,6 +275,8 @@ pub(crate) mod tests {
             beginning: true,
             end: true,
             aborted: false,
+            tsn: polypath::Tsn(0),
+            cumulative_tsn: polypath::Tsn(0),
             mid: polypath::proto::Mid(0),
             payload,
         }

@@ -183,7 +183,7 @@ impl Log {
                 let data = json!({ "stream": stream.0, "bytes": bytes, "sent": sent });
                 ("message_abandoned", data)
             }
-            Event::PeerError { cause } => ("peer_error", json!({ "cause": cause })),
+            Event::PeerError { cause, .. } => ("peer_error", json!({ "cause": cause })),
             Event::PeerShutdown => ("peer_shutdown", json!({})),
             Event::Closed(reason) => {
                 let graceful = reason.is_graceful();

@@ -11,7 +11,7 @@ use crate::constants::Delivery;
 use crate::event::Event;
 use crate::extension::Extension;
 use crate::ids::Tsn;
-use crate::send::{Fate, Limit, NewChunk, Outstanding, Partial};
+use crate::send::{Fate, Limit, NewChunk, Outstanding, Partial, Parts};
 use crate::time::Time;
 
 impl Sender<'_> {
@@ -91,8 +91,16 @@ impl Sender<'_> {
         let removed = self.sending.queue.remove(message);
         // No part of the message has a TSN if all of it is queued.
         let begun = removed.as_ref().is_none_or(|removed| removed.begun.is_some());
-        let mut each = |tsn, chunk: &Outstanding, fate| {
+        let first = self.sending.flight.ack_point().next();
+        let keeps = self.sending.undelivered.is_some();
+        let mut chunks = BTreeMap::new();
+        let mut each = |tsn: Tsn, chunk: &Outstanding, fate| {
             sent = true;
+            if keeps {
+                let mut part = Parts::default();
+                part.add_chunk(chunk, fate);
+                chunks.insert(tsn.offset_from(first), part);
+            }
             let path = &mut self.paths[chunk.path];
             match fate {
                 Fate::InFlight => {
@@ -109,6 +117,14 @@ impl Sender<'_> {
         if begun {
             freed += self.sending.flight.abandon(message, lost, &mut each);
         }
+        if let Some(kept) = &mut self.sending.undelivered {
+            let mut all = Parts::default();
+            chunks.into_values().for_each(|part| all.append(part));
+            if let Some(removed) = &removed {
+                all.add_rest(&removed.message, removed.message.payload.len() - removed.bytes);
+            }
+            kept.abandon(all, self.sending.tuning.size());
+        }
         if let Some(removed) = removed {
             freed += removed.bytes;
             if let Some(mid) = removed.begun {
@@ -118,6 +134,7 @@ impl Sender<'_> {
                     mid,
                     fsn: interleaves.then_some(u32::MAX),
                     ppid: message.ppid,
+                    context: message.context,
                     unordered: message.unordered,
                     beginning: false,
                     end: true,

@@ -375,6 +375,7 @@ impl Association {
     /// Adopts the new association's numbers. Data that the old one had not delivered is lost;
     /// queued data without a TSN is sent to the new peer.
     fn restart_transfer(&mut self, cookie: &StateCookie) {
+        self.keep_lost_by_restart();
         let mut lost = 0;
         for (_, chunk) in self.sending.flight.iter() {
             lost += chunk.content.payload.len();

@@ -172,6 +172,7 @@ impl Association {
         for message in self.sending.queue.drop_streams_from(outbound) {
             let bytes = message.payload.len();
             self.sending.buffered -= bytes;
+            self.keep_refused(&message);
             self.events.push_always(Event::SendFailed {
                 stream: message.stream,
                 ppid: message.ppid,

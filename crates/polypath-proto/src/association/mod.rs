@@ -5,8 +5,8 @@
 //! those that concern received data of [`Receiver`]: views that borrow some of the association's
 //! fields. Only the files of this list see the association itself: [`calls`] (the application),
 //! [`received`] (packets), [`transmit`] (building packets), [`timers`], [`icmp`], [`invariants`],
-//! and the transitions of its state, [`state`], [`connect`] (RFC 9260 5.1), [`collision`] (5.2) and
-//! [`shutdown`] (9). `scripts/check-layers.py` has the list.
+//! and the transitions of its state, [`state`], [`connect`] (RFC 9260 5.1), [`collision`] (5.2),
+//! [`shutdown`] (9) and [`undelivered`] (11.1.14). `scripts/check-layers.py` has the list.
 //!
 //! The data to send: [`choose`] (6.1), [`write`] (6.1, 6.10), [`acknowledge`] (6.2.1), [`losses`]
 //! and [`congestion`] (7.2), [`recovery`] (RFC 8985), [`t3`] (6.3.3), [`abandon`]. The paths:
@@ -117,6 +117,7 @@ mod state;
 mod t3;
 mod timers;
 mod transmit;
+mod undelivered;
 mod write;
 
 pub(crate) use auth::authenticates_cookie;

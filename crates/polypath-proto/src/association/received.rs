@@ -26,6 +26,9 @@ use crate::wire::{
 /// Most SACKs processed in one packet.
 const MOST_SACKS: u32 = 1;
 
+/// Most bytes of the causes in an ERROR chunk that are reported.
+const MOST_CAUSES: usize = 256;
+
 impl Association {
     /// Processes a packet with this association's verification tag (RFC 9260 8.5), of which `done`
     /// chunks have been processed.
@@ -257,7 +260,9 @@ impl Association {
         }
         if self.state.is_synchronised() {
             // RFC 9260 6.10, 3.3.10: an error that does not end the association.
-            self.events.push(Event::PeerError { cause: words(causes) });
+            let bytes = causes.as_bytes();
+            let bytes = Bytes::copy_from_slice(&bytes[..bytes.len().min(MOST_CAUSES)]);
+            self.events.push(Event::PeerError { cause: words(causes), causes: bytes });
         }
     }
 

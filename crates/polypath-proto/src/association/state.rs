@@ -187,6 +187,9 @@ impl Association {
         self.state = State::Closed(reason.clone());
         self.paths.stop_timers();
         self.receiving.ack.clear();
+        if !reason.is_graceful() {
+            self.keep_lost();
+        }
         self.drop_outstanding();
         self.events.push_always(Event::Closed(reason));
     }

@@ -44,6 +44,9 @@ pub enum KeyError {
     /// The key is the active one: it authenticates sent chunks.
     #[error("key {0} is in use: make another one active first")]
     Active(u16),
+    /// The key is deactivated: it can only verify.
+    #[error("key {0} is deactivated")]
+    Deactivated(u16),
     /// There are 64 keys, or the key is longer than 1024 bytes.
     #[error("there is room for 64 keys of at most 1024 bytes")]
     TooMany,
@@ -55,11 +58,13 @@ pub enum KeyError {
 pub struct AuthKeys {
     keys: Vec<(u16, Vec<u8>)>,
     active: u16,
+    /// Keys that must not be made active again.
+    deactivated: Vec<u16>,
 }
 
 impl Default for AuthKeys {
     fn default() -> Self {
-        Self { keys: vec![(0, Vec::new())], active: 0 }
+        Self { keys: vec![(0, Vec::new())], active: 0, deactivated: Vec::new() }
     }
 }
 
@@ -86,19 +91,52 @@ impl AuthKeys {
             None if full => return Err(KeyError::TooMany),
             None => self.keys.push((id, secret.to_vec())),
         }
+        self.deactivated.retain(|known| *known != id);
         Ok(())
+    }
+
+    fn has(&self, id: u16) -> bool {
+        self.keys.iter().any(|(known, _)| *known == id)
+    }
+
+    /// The key that authenticates sent chunks.
+    #[must_use]
+    pub const fn active(&self) -> u16 {
+        self.active
     }
 
     /// Authenticates sent chunks with this key from now on (`SCTP_AUTH_ACTIVE_KEY`).
     ///
     /// # Errors
     ///
-    /// [`KeyError::NoSuchKey`].
+    /// [`KeyError::NoSuchKey`], [`KeyError::Deactivated`].
     pub fn activate(&mut self, id: u16) -> Result<(), KeyError> {
-        if self.keys.iter().all(|(known, _)| *known != id) {
+        if !self.has(id) {
             return Err(KeyError::NoSuchKey(id));
         }
+        if self.deactivated.contains(&id) {
+            return Err(KeyError::Deactivated(id));
+        }
         self.active = id;
+        Ok(())
+    }
+
+    /// Ends the use of a key for sent chunks: it can verify those of the peer until it is deleted,
+    /// but not become active again unless it is set anew (`SCTP_AUTH_DEACTIVATE_KEY`).
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::NoSuchKey`], [`KeyError::Active`].
+    pub fn deactivate(&mut self, id: u16) -> Result<(), KeyError> {
+        if id == self.active {
+            return Err(KeyError::Active(id));
+        }
+        if !self.has(id) {
+            return Err(KeyError::NoSuchKey(id));
+        }
+        if !self.deactivated.contains(&id) {
+            self.deactivated.push(id);
+        }
         Ok(())
     }
 
@@ -113,6 +151,7 @@ impl AuthKeys {
         }
         let before = self.keys.len();
         self.keys.retain(|(known, _)| *known != id);
+        self.deactivated.retain(|known| *known != id);
         if self.keys.len() == before { Err(KeyError::NoSuchKey(id)) } else { Ok(()) }
     }
 }
@@ -458,6 +497,15 @@ mod tests {
         assert_eq!(keys.activate(1), Err(KeyError::NoSuchKey(1)));
         keys.set(1, b"one").unwrap();
         keys.activate(1).unwrap();
+        assert_eq!((keys.active(), keys.deactivate(1)), (1, Err(KeyError::Active(1))));
+        assert_eq!(keys.deactivate(2), Err(KeyError::NoSuchKey(2)));
+        keys.set(2, b"two").unwrap();
+        assert_eq!((keys.deactivate(2), keys.deactivate(2)), (Ok(()), Ok(())));
+        assert_eq!(keys.activate(2), Err(KeyError::Deactivated(2)));
+        keys.set(2, b"two again").unwrap();
+        assert_eq!(keys.activate(2), Ok(()));
+        keys.activate(1).unwrap();
+        keys.delete(2).unwrap();
         assert_eq!((keys.delete(0), keys.delete(0)), (Ok(()), Err(KeyError::NoSuchKey(0))));
         assert_eq!(keys.set(2, &[0; 1025]), Err(KeyError::TooMany));
         assert!(!format!("{keys:?}").contains("111"));

@@ -538,7 +538,7 @@ impl Receiving {
     }
 
     pub(crate) fn recv_from(&mut self, stream: StreamId) -> Option<Received> {
-        let Self { streams, buffered, tuning, reassembly, .. } = self;
+        let Self { streams, buffered, tuning, reassembly, tsns, .. } = self;
         streams.pop_from(stream, |piece| {
             let bytes = charge(piece.payload.len(), piece.chunks);
             *buffered -= bytes;
@@ -552,6 +552,8 @@ impl Receiving {
                 beginning: piece.beginning,
                 end: piece.end,
                 aborted: piece.aborted,
+                tsn: tsns.tsn_at(piece.places.0),
+                cumulative_tsn: tsns.cumulative(),
                 payload: std::mem::take(&mut piece.payload),
             }
         })

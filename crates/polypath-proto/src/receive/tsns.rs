@@ -77,7 +77,7 @@ impl TsnTracker {
         self.place.wrapping_add_signed(offset as i64)
     }
 
-    fn tsn_at(&self, place: u64) -> Tsn {
+    pub(crate) fn tsn_at(&self, place: u64) -> Tsn {
         self.cumulative.plus(place.wrapping_sub(self.place) as u32)
     }
 

@@ -42,6 +42,10 @@ impl Held {
         self.messages.len()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Queued> {
+        self.messages.iter()
+    }
+
     fn find(&self, number: u64) -> Option<usize> {
         self.messages.binary_search_by_key(&number, |m| m.number).ok()
     }

@@ -14,6 +14,7 @@ mod queued;
 mod report;
 mod stamps;
 mod tuning;
+mod undelivered;
 
 use std::sync::Arc;
 
@@ -49,6 +50,7 @@ use report::SackMemory;
 pub(crate) use report::{PathReport, SackReport};
 pub(crate) use stamps::Stamps;
 use tuning::Tuning;
+pub(crate) use undelivered::{Kept, Parts};
 
 /// Limit on the memory of data to send, up to which messages are accepted.
 const fn most_memory(send_buffer: usize) -> usize {
@@ -86,6 +88,8 @@ pub(crate) struct Sending {
     /// Expiry of the first message of which a chunk is lost.
     pub(crate) lost_until: Option<Time>,
     pub(crate) forward: Option<Forward>,
+    /// Lost and abandoned messages, if the application asked to keep them.
+    pub(crate) undelivered: Option<Kept>,
     pub(crate) stamps: Stamps,
     pub(crate) copies: Copies,
     /// The flags of SACKs show whether gap blocks were left out.
@@ -154,6 +158,7 @@ impl Sending {
             abandonments: Abandonments::default(),
             lost_until: None,
             forward: None,
+            undelivered: None,
             stamps: Stamps::default(),
             copies: Copies::new(config.constants()),
             partial_sacks: false,

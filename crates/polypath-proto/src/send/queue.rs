@@ -32,6 +32,8 @@ pub(crate) struct NewChunk {
     /// Fragment sequence number, if messages are interleaved.
     pub(crate) fsn: Option<u32>,
     pub(crate) ppid: Ppid,
+    /// [`Message::context`].
+    pub(crate) context: u32,
     pub(crate) unordered: bool,
     pub(crate) beginning: bool,
     pub(crate) end: bool,
@@ -65,6 +67,7 @@ pub(crate) struct Removed {
     pub(crate) bytes: usize,
     /// The message's identifier, if a part of it was sent.
     pub(crate) begun: Option<Mid>,
+    pub(crate) message: Message,
 }
 
 #[derive(Debug)]
@@ -315,6 +318,7 @@ impl SendQueue {
             mid: *next,
             fsn: self.interleaves.then_some(stream.fragments),
             ppid: message.ppid,
+            context: message.context,
             unordered: message.unordered,
             beginning,
             end,
@@ -400,12 +404,13 @@ impl SendQueue {
             self.bytes -= bytes;
             self.messages -= 1;
             self.forget_limit(message);
-            return Some(Removed { bytes, begun: None });
+            return Some(Removed { bytes, begun: None, message: held.message });
         }
         let stream = self.streams.get_mut(usize::from(id.0))?;
         let at = stream.messages.binary_search_by_key(&message.number, |m| m.number).ok()?;
         let queued = stream.messages.remove(at)?;
-        let mut removed = Removed { bytes: queued.message.payload.len(), begun: None };
+        let bytes = queued.message.payload.len();
+        let mut removed = Removed { bytes, begun: None, message: queued.message };
         if at == 0 && stream.offset > 0 {
             removed.bytes -= std::mem::take(&mut stream.offset);
             stream.fragments = 0;
@@ -466,6 +471,18 @@ impl SendQueue {
                 stream.next = [Mid(0); 2];
             }
         }
+    }
+
+    /// The messages that are not completely sent, held ones included, in the order in which they
+    /// were queued, each with the bytes of it that were sent.
+    pub(crate) fn waiting(&self) -> Vec<(&Message, usize)> {
+        let streams = self.streams.iter().flat_map(|stream| {
+            let offset = |at| if at == 0 { stream.offset } else { 0 };
+            stream.messages.iter().enumerate().map(move |(at, queued)| (queued, offset(at)))
+        });
+        let mut all: Vec<_> = streams.chain(self.held.iter().map(|queued| (queued, 0))).collect();
+        all.sort_by_key(|(queued, _)| queued.number);
+        all.into_iter().map(|(queued, offset)| (&queued.message, offset)).collect()
     }
 
     /// Drops all waiting messages and restarts the identifiers at 0.

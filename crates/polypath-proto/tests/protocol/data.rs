@@ -403,3 +403,22 @@ fn everything_arrives_once_and_in_order_over_a_bad_network() {
         }
     }
 }
+
+/// rcv_tsn and rcv_cumtsn of RFC 6458 5.3.5.
+#[test]
+fn messages_have_the_tsn_of_their_first_chunk() {
+    let mut net = established(1, Config::rfc9260());
+    assert!(net.sent_with(0, "DATA").is_empty());
+    for len in [100, 5000, 100] {
+        net.send(0, 0, payload(1, len)).unwrap();
+    }
+    net.run(S(2));
+    let received = &net.hosts[1].received;
+    let chunks = net.sent_with(0, "DATA");
+    let last = chunks.iter().flat_map(|packet| packet.data()).map(|data| data.n).max().unwrap();
+    let base = received[0].tsn.0;
+    // The numbers begin with 1.
+    let firsts = [0, 1, last - 1].map(|n| base.wrapping_add(n));
+    assert_eq!(received.iter().map(|r| r.tsn.0).collect::<Vec<_>>(), firsts);
+    assert_eq!(received[2].cumulative_tsn.0, firsts[2]);
+}

@@ -471,7 +471,10 @@ fn events_that_nobody_takes_are_bounded() {
     flood(&mut net, |_| (hand.ip, 0).into(), &[error], 20_000);
     let events = std::iter::from_fn(|| net.hosts[1].endpoint.poll_event().map(|(_, event)| event));
     let words: Vec<usize> = events
-        .map(|event| if let Event::PeerError { cause } = event { cause.len() } else { 0 })
+        .map(|event| match event {
+            Event::PeerError { cause, causes } => cause.len() + causes.len(),
+            _ => 0,
+        })
         .collect();
     assert!(words.len() <= 1024 && words.iter().sum::<usize>() <= 200_000, "{}", words.len());
 }

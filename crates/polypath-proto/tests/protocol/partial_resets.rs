@@ -41,7 +41,7 @@ fn has_reset(net: &Net, h: usize) -> bool {
         matches!(
             e,
             Event::StreamsReset { outcome: Reconfigured::Performed, .. }
-                | Event::AssociationReset { outcome: Reconfigured::Performed }
+                | Event::AssociationReset { outcome: Reconfigured::Performed, .. }
         )
     };
     !net.events(h, done).is_empty()

@@ -452,3 +452,57 @@ fn a_shutdown_with_a_slow_reader() {
     assert_eq!(got, 20);
     assert_eq!((net.closed(0), net.closed(1)), (GRACEFUL, GRACEFUL));
 }
+
+/// RFC 9260 11.1.14, 11.1.15: the application gets back what was sent in part, what was not sent,
+/// and nothing that was acknowledged.
+#[test]
+fn lost_messages_are_returned_if_they_are_kept() {
+    let message = |context: u32, len| Message {
+        context,
+        ppid: Ppid(context + 100),
+        unordered: context == 3,
+        ..Message::new(StreamId(context as u16), payload(context.into(), len))
+    };
+    for keeps in [true, false] {
+        let mut net = open(1);
+        if keeps {
+            net.am(0).keep_undelivered();
+        }
+        net.send_message(0, message(1, 100)).unwrap();
+        net.run(S(1));
+        net.drop_all("DATA");
+        // The second one is sent in part: the initial congestion window is smaller.
+        for (context, len) in [(2, 9000), (3, 50)] {
+            net.send_message(0, message(context, len)).unwrap();
+        }
+        net.run(MS(10));
+        assert!(net.a(0).unsent() < 9050);
+        assert!(net.am(0).take_undelivered().is_empty());
+        net.abort(0, b"");
+        let lost = |context: u32, len, sent| Undelivered {
+            stream: StreamId(context as u16),
+            ppid: Ppid(context + 100),
+            context,
+            unordered: context == 3,
+            beginning: true,
+            end: true,
+            sent,
+            payload: payload(context.into(), len),
+        };
+        let expected = [lost(2, 9000, true), lost(3, 50, false)];
+        let expected = if keeps { &expected[..] } else { &[] };
+        assert_eq!(net.am(0).take_undelivered(), expected);
+        assert!(net.am(0).take_undelivered().is_empty(), "once");
+    }
+}
+
+/// The peer had acknowledged everything.
+#[test]
+fn nothing_is_lost_by_a_graceful_end() {
+    let mut net = open(1);
+    net.am(0).keep_undelivered();
+    net.send(0, 0, payload(1, 9000)).unwrap();
+    net.shutdown(0);
+    net.drive_until(S(60), both_closed);
+    assert!(net.am(0).take_undelivered().is_empty());
+}

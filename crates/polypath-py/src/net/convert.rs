@@ -153,7 +153,7 @@ pub(super) fn event<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, 
             "path-refused"
         }
         Event::Restarted => "restarted",
-        Event::PeerError { cause } => {
+        Event::PeerError { cause, .. } => {
             dict.set_item("text", cause)?;
             "peer-error"
         }

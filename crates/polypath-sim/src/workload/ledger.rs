@@ -283,6 +283,8 @@ mod tests {
             beginning: true,
             end: true,
             aborted: false,
+            tsn: polypath_proto::Tsn(0),
+            cumulative_tsn: polypath_proto::Tsn(0),
             mid: polypath_proto::Mid(0),
             payload: ledger.payload(message),
         }

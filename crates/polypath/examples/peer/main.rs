@@ -211,7 +211,7 @@ async fn watch(association: Association) {
             Event::StreamsReset { incoming, outcome, .. } => {
                 println!("reset incoming={} result={}", u8::from(incoming), result(outcome));
             }
-            Event::AssociationReset { outcome } => {
+            Event::AssociationReset { outcome, .. } => {
                 println!("reset-association result={}", result(outcome));
             }
             Event::StreamsAdded { .. } => {
@@ -221,7 +221,7 @@ async fn watch(association: Association) {
             Event::LocalAddress { address, change, granted } => {
                 println!("local address={address} change={change:?} granted={granted}");
             }
-            Event::PeerError { cause } => println!("error words={cause}"),
+            Event::PeerError { cause, .. } => println!("error words={cause}"),
             _ => {}
         }
     }

@@ -224,7 +224,8 @@ impl Reconfig {
         let theirs = h.receiving.tsns().cumulative().next().plus(JUMP);
         self.renumber(h, ours, theirs);
         h.sender.sending.queue.release();
-        h.sender.events.push(Event::AssociationReset { outcome: Reconfigured::Performed });
+        let (outcome, tsns) = (Reconfigured::Performed, Some((ours, theirs)));
+        h.sender.events.push(Event::AssociationReset { outcome, tsns });
         Answer::Renumbered(ours, theirs)
     }
 

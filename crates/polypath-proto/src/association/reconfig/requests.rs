@@ -254,16 +254,16 @@ impl Reconfig {
                 h.sender.events.push(Event::StreamsReset { incoming: true, streams, outcome });
             }
             Request::ResetAssociation => {
-                let outcome = match next_tsns {
+                let (outcome, tsns) = match next_tsns {
                     Some((theirs, ours)) if done => {
                         self.renumber(h, ours, theirs);
-                        outcome
+                        (outcome, Some((ours, theirs)))
                     }
-                    None if done => Reconfigured::Failed,
-                    _ => outcome,
+                    None if done => (Reconfigured::Failed, None),
+                    _ => (outcome, None),
                 };
                 h.sender.sending.queue.release();
-                h.sender.events.push(Event::AssociationReset { outcome });
+                h.sender.events.push(Event::AssociationReset { outcome, tsns });
             }
             Request::AddOutgoing(added) => {
                 if done {

@@ -15,6 +15,7 @@ pub(super) fn chunk() -> NewChunk {
         mid: Mid(0),
         fsn: None,
         ppid: Ppid(0),
+        context: 0,
         unordered: false,
         beginning: true,
         end: true,
