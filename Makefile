@@ -16,6 +16,7 @@ LOCKED := $(if $(filter true,$(CI)),--locked)
 # What tests exercise: one set of crates for all of them, so that nothing is built twice with other features.
 # maturin builds the Python module: optimised, and in CI with the profile of all tests, which shares what they have built.
 PROFILE := $(if $(filter true,$(CI)),dev,release)
+SHARED := $(if $(filter true,$(CI)),--features polypath-py/tested)
 TESTED := --workspace --exclude polypath-py
 BUILD_TESTED = $(CARGO) build $(LOCKED) $(TESTED) --all-targets
 # For tests of the core that run for seconds: built four times as fast, if they are built for nothing else.
@@ -120,7 +121,7 @@ fuzz-briefly:
 
 wheel:
 	@if [ -x $(LAB)/bin/maturin ]; then rm -f target/wheels/polypath-*.whl && cd python && \
-		$(ALONE) nice -n 5 ../$(LAB)/bin/maturin build --profile $(PROFILE) $(LOCKED) --out ../target/wheels; fi
+		$(ALONE) nice -n 5 ../$(LAB)/bin/maturin build --profile $(PROFILE) $(SHARED) $(LOCKED) --out ../target/wheels; fi
 
 .PHONY: lab installed own-policy
 installed: wheel
@@ -187,7 +188,7 @@ semver: ## the changes of the libraries' interfaces since the last release are a
 	for crate in $(filter-out polypath-cli,$(CRATES)); do $(CARGO) semver-checks --baseline-rev $$tag -p $$crate || exit 1; done
 
 own-policy: ## the example's policies as a Python module, in target/own-policy (docs/own-policy.md)
-	$(CARGO) build --profile $(PROFILE) $(LOCKED) -p own-policy --no-default-features --features python
+	$(CARGO) build --profile $(PROFILE) $(LOCKED) -p own-policy --no-default-features --features python $(SHARED)
 	@mkdir -p target/own-policy
 	cp "$${CARGO_TARGET_DIR:-target}/$(PROFILE:dev=debug)/libown_policy.so" target/own-policy/own_policy.abi3.so
 
