@@ -196,7 +196,7 @@ lab: installed own-policy
 	$(BUILD_TESTED)
 	$(LAB)/bin/ruff check tests benches scripts packaging
 	cd python && ../$(LAB)/bin/ruff format --check . && ../$(LAB)/bin/ruff check . && ../$(LAB)/bin/mypy
-	$(LAB)/bin/python -m mypy.stubtest --ignore-disjoint-bases polypath._core
+	$(LAB)/bin/python -m mypy.stubtest --ignore-disjoint-bases --mypy-config-file python/stubtest.ini polypath._core
 	POLYPATH_BIN="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/polypath" $(LAB)/bin/python -m pytest -c python/pyproject.toml python/tests
 
 differential: ## two hundred random loss scripts of every combination compared with ns-2, packet by packet
