@@ -67,7 +67,7 @@ check: ## formatting, lints, docs, the crates' layers, circles between modules, 
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) fmt --check --manifest-path benches/peers/quinn/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
-	$(CARGO) clippy $(LOCKED) -p polypath-proto --all-targets -- -D warnings  # without ns-2's sender
+	$(CARGO) clippy $(LOCKED) -p polypath-proto -p polypath-proto-tests --no-default-features --all-targets -- -D warnings  # without ns-2's sender
 	$(CARGO) test $(LOCKED) -p polypath-proto --lib --quiet --config $(QUICKLY)  # without ns-2's sender
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(LOCKED) --workspace --no-deps
 
@@ -104,7 +104,7 @@ check-quick:
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) fmt --check --manifest-path benches/peers/quinn/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
-	$(CARGO) clippy $(LOCKED) -p polypath-proto --all-targets -- -D warnings  # without ns-2's sender
+	$(CARGO) clippy $(LOCKED) -p polypath-proto -p polypath-proto-tests --no-default-features --all-targets -- -D warnings  # without ns-2's sender
 
 test-quick:
 	POLYPATH_CASES=$(QUICK_CASES) $(CARGO) test $(LOCKED) $(TESTED) --no-fail-fast --lib --bins \
