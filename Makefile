@@ -16,6 +16,7 @@ LOCKED := $(if $(filter true,$(CI)),--locked)
 # What tests exercise: one set of crates for all of them, so that nothing is built twice with other features.
 # maturin builds the Python module: optimised, and in CI with the profile of all tests, which shares what they have built.
 PROFILE := $(if $(filter true,$(CI)),dev,release)
+SHARED := $(if $(filter true,$(CI)),--features polypath-py/tested)
 TESTED := --workspace --exclude polypath-py
 BUILD_TESTED = $(CARGO) build $(LOCKED) $(TESTED) --all-targets
 # For tests of the core that run for seconds: built four times as fast, if they are built for nothing else.
@@ -66,7 +67,7 @@ check: ## formatting, lints, docs, the crates' layers, circles between modules, 
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) fmt --check --manifest-path benches/peers/quinn/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
-	$(CARGO) clippy $(LOCKED) -p polypath-proto --all-targets -- -D warnings  # without ns-2's sender
+	$(CARGO) clippy $(LOCKED) -p polypath-proto -p polypath-proto-tests --no-default-features --all-targets -- -D warnings  # without ns-2's sender
 	$(CARGO) test $(LOCKED) -p polypath-proto --lib --quiet --config $(QUICKLY)  # without ns-2's sender
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(LOCKED) --workspace --no-deps
 
@@ -103,7 +104,7 @@ check-quick:
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) fmt --check --manifest-path benches/peers/quinn/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
-	$(CARGO) clippy $(LOCKED) -p polypath-proto --all-targets -- -D warnings  # without ns-2's sender
+	$(CARGO) clippy $(LOCKED) -p polypath-proto -p polypath-proto-tests --no-default-features --all-targets -- -D warnings  # without ns-2's sender
 
 test-quick:
 	POLYPATH_CASES=$(QUICK_CASES) $(CARGO) test $(LOCKED) $(TESTED) --no-fail-fast --lib --bins \
@@ -120,7 +121,7 @@ fuzz-briefly:
 
 wheel:
 	@if [ -x $(LAB)/bin/maturin ]; then rm -f target/wheels/polypath-*.whl && cd python && \
-		$(ALONE) nice -n 5 ../$(LAB)/bin/maturin build --profile $(PROFILE) $(LOCKED) --out ../target/wheels; fi
+		$(ALONE) nice -n 5 ../$(LAB)/bin/maturin build --profile $(PROFILE) $(SHARED) $(LOCKED) --out ../target/wheels; fi
 
 .PHONY: lab installed own-policy
 installed: wheel
@@ -187,7 +188,7 @@ semver: ## the changes of the libraries' interfaces since the last release are a
 	for crate in $(filter-out polypath-cli,$(CRATES)); do $(CARGO) semver-checks --baseline-rev $$tag -p $$crate || exit 1; done
 
 own-policy: ## the example's policies as a Python module, in target/own-policy (docs/own-policy.md)
-	$(CARGO) build --profile $(PROFILE) $(LOCKED) -p own-policy --no-default-features --features python
+	$(CARGO) build --profile $(PROFILE) $(LOCKED) -p own-policy --no-default-features --features python $(SHARED)
 	@mkdir -p target/own-policy
 	cp "$${CARGO_TARGET_DIR:-target}/$(PROFILE:dev=debug)/libown_policy.so" target/own-policy/own_policy.abi3.so
 
@@ -195,7 +196,7 @@ lab: installed own-policy
 	$(BUILD_TESTED)
 	$(LAB)/bin/ruff check tests benches scripts packaging
 	cd python && ../$(LAB)/bin/ruff format --check . && ../$(LAB)/bin/ruff check . && ../$(LAB)/bin/mypy
-	$(LAB)/bin/python -m mypy.stubtest --ignore-disjoint-bases polypath._core
+	$(LAB)/bin/python -m mypy.stubtest --ignore-disjoint-bases --mypy-config-file python/stubtest.ini polypath._core
 	POLYPATH_BIN="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/polypath" $(LAB)/bin/python -m pytest -c python/pyproject.toml python/tests
 
 differential: ## two hundred random loss scripts of every combination compared with ns-2, packet by packet

@@ -33,6 +33,8 @@ WORKSPACE = {
     "polypath-virtual": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath"},
     "polypath-cli": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps"},
     "polypath-py": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps"},
+    # Tests.
+    "polypath-proto-tests": {"polypath-proto"},
     # An example.
     "own-policy": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps",
                    "polypath-cli"},

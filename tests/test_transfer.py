@@ -277,7 +277,6 @@ def test_senders_have_fair_shares(processes, tmp_path, out, hosts):
     assert seconds[-1] < 2 * seconds[0], seconds
 
 
-@pytest.mark.clock
 def test_many_senders_at_once(processes, tmp_path, out):
     """None waits for another."""
     make_file(tmp_path / "file", 100_000)

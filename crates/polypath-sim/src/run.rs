@@ -49,6 +49,19 @@ impl Scenario {
         simulation.run()
     }
 
+    /// Bytes that each association has delivered from the side that opened it by each of these
+    /// times, in ascending order: what the outcomes of runs with these limits have, from one run.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn delivered_by(
+        &self,
+        options: &RunOptions,
+        times: &[Span],
+    ) -> Result<Vec<Vec<u64>>, SimError> {
+        self.simulation(options)?.delivered_by(times)
+    }
+
     fn simulation<'w>(&self, options: &RunOptions) -> Result<Simulation<'w>, SimError> {
         let mut scenario = self.clone();
         scenario.seed = options.seed.unwrap_or(self.seed);

@@ -24,6 +24,7 @@ use crate::random::derive;
 use crate::scenario::{Plan, Run, Scenario, ScenarioError, encapsulation_port};
 use crate::series::Recorder;
 use crate::stack::{HostRoutes, Membership, Stack};
+use crate::units::Span;
 use crate::watch::Watch;
 use crate::workload::{Application, Conversation};
 
@@ -185,16 +186,36 @@ impl<'w> Simulation<'w> {
     }
 
     pub(crate) fn run(mut self) -> Result<Outcome, SimError> {
-        let end = self.handle_events().map_err(|what| SimError::Violation {
-            seed: self.seed,
-            at: self.now,
-            what,
-        })?;
+        self.begin();
+        let end = self.until_limit()?;
         self.network.finish_capture()?;
         Ok(self.outcome(end))
     }
 
-    fn handle_events(&mut self) -> Result<End, String> {
+    /// Bytes that each association has delivered forward by each of these times, in ascending
+    /// order.
+    pub(crate) fn delivered_by(mut self, times: &[Span]) -> Result<Vec<Vec<u64>>, SimError> {
+        self.begin();
+        let mut delivered = Vec::with_capacity(times.len());
+        for &time in times {
+            self.run.limit = time;
+            self.until_limit()?;
+            let flows = self.conversations.iter().map(|talk| &talk.flows[0].progress);
+            delivered.push(flows.map(|progress| progress.bytes_delivered).collect());
+        }
+        Ok(delivered)
+    }
+
+    fn until_limit(&mut self) -> Result<End, SimError> {
+        self.handle_events().map_err(|what| SimError::Violation {
+            seed: self.seed,
+            at: self.now,
+            what,
+        })
+    }
+
+    /// Schedules the events that do not follow from others.
+    fn begin(&mut self) {
         for (index, change) in self.changes.iter().enumerate() {
             self.network.events.schedule(change.at, Event::Change { index: index as u32 });
         }
@@ -216,6 +237,10 @@ impl<'w> Simulation<'w> {
         if let Some(interval) = self.interval {
             self.network.events.schedule(Time::ZERO + interval, Event::Sample);
         }
+    }
+
+    /// Handles the events up to the limit of the run.
+    fn handle_events(&mut self) -> Result<End, String> {
         let limit = Time::ZERO + self.run.limit.duration();
         let end = loop {
             if self.over.iter().all(|&over| over) {

@@ -165,7 +165,7 @@ fn every_requirement_has_a_test_or_a_reason() {
             }
         }
         let (table, open) = table(document, &requirements, &tests);
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document.page);
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs").join(document.page);
         if writes() {
             std::fs::write(&page, &table).expect("the page can be written");
         }
@@ -173,8 +173,8 @@ fn every_requirement_has_a_test_or_a_reason() {
         let written = std::fs::read_to_string(&page).unwrap_or_default();
         assert!(
             written == table,
-            "docs/{} is not what the tests say: POLYPATH_WRITE=1 cargo test -p polypath-proto --test \
-             conformance writes it",
+            "docs/{} is not what the tests say: POLYPATH_WRITE=1 cargo test -p polypath-proto-tests \
+             --test conformance writes it",
             document.page,
         );
     }
@@ -218,8 +218,8 @@ fn table(
     let page = format!(
         "# {}\n\n{}, the test that shows it, and the verdict. {} requirements: {shown} shown by a \
          test, {reasons} with a reason why there is none.\n\n\
-         Written by `POLYPATH_WRITE=1 cargo test -p polypath-proto --test conformance`; the same test \
-         fails if this page is not up to date.\n\n\
+         Written by `POLYPATH_WRITE=1 cargo test -p polypath-proto-tests --test conformance`; the \
+         same test fails if this page is not up to date.\n\n\
          | requirement | level | sentence | test | verdict |\n|---|---|---|---|---|\n{rows}",
         document.title,
         document.sentences,

@@ -15,7 +15,7 @@ use fuzz::conversation::Outcome;
 use fuzz::{addresses, conversation};
 
 fn seeds(target: &str, converse: fn(&[u8]) -> Outcome) -> Vec<(String, Outcome)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz/seeds").join(target);
     let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
     names.sort();
     let outcome = |name: std::path::PathBuf| {

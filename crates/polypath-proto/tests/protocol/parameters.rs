@@ -7,7 +7,7 @@ use polypath_proto::procedures::ns2::parameters::{Counterpart, counterpart};
 use polypath_proto::{Config, Kind, PARAMETERS, Parameter, Registered, Registry};
 
 const COMMAND: &str =
-    "POLYPATH_WRITE=1 cargo test -p polypath-proto --features ns2 --test protocol parameters";
+    "POLYPATH_WRITE=1 cargo test -p polypath-proto-tests --test protocol parameters";
 
 #[test]
 fn the_page_is_that_of_the_table() {
@@ -22,7 +22,7 @@ fn the_python_types_are_those_of_the_table() {
 /// Compares a file with the table, or writes it on request.
 #[allow(clippy::disallowed_methods, reason = "how a person asks for it")]
 fn is_current(file: &str, expected: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(file);
     if std::env::var_os("POLYPATH_WRITE").is_some() {
         std::fs::write(&path, expected).expect("the file can be written");
     }

@@ -57,18 +57,12 @@ impl Link {
         Scenario::from_toml(&text).unwrap()
     }
 
-    /// Payload delivered in the first `secs` seconds.
-    fn delivered(self, controller: &str, secs: u64) -> u64 {
-        let mut scenario = self.scenario(controller);
-        scenario.run.limit = Span::secs(secs);
-        let options = RunOptions { check_every: Some(CheckEvery::End), ..RunOptions::default() };
-        scenario.run(&options).unwrap().associations[0].forward.bytes_delivered
-    }
-
     /// Goodput in Mbit/s from the second second to the eleventh.
     fn goodput(self, controller: &str) -> f64 {
-        let bytes = self.delivered(controller, 11) - self.delivered(controller, 1);
-        bytes as f64 * 8.0 / 10.0 / 1e6
+        let options = RunOptions { check_every: Some(CheckEvery::End), ..RunOptions::default() };
+        let times = [Span::secs(1), Span::secs(11)];
+        let delivered = self.scenario(controller).delivered_by(&options, &times).unwrap();
+        (delivered[1][0] - delivered[0][0]) as f64 * 8.0 / 10.0 / 1e6
     }
 
     /// The share of the link's capacity that a flow uses after the first second.
@@ -164,14 +158,10 @@ fn delivered_by(controllers: [&str; 2], rate: u32, rtt: u32, seed: u64) -> [f64;
              workload = {{ size = \"10 GB\", message_size = \"64 KB\", start = \"{start} ms\" }}\n"
         );
     }
-    let mut scenario = Scenario::from_toml(&text).unwrap();
-    let mut delivered = |secs| {
-        scenario.run.limit = Span::secs(secs);
-        let outcome = scenario.run(&RunOptions::default()).unwrap();
-        outcome.associations.iter().map(|a| a.forward.bytes_delivered as f64).collect::<Vec<_>>()
-    };
-    let (half, all) = (delivered(30), delivered(60));
-    [all[0] - half[0], all[1] - half[1]]
+    let scenario = Scenario::from_toml(&text).unwrap();
+    let times = [Span::secs(30), Span::secs(60)];
+    let delivered = scenario.delivered_by(&RunOptions::default(), &times).unwrap();
+    [0, 1].map(|flow| (delivered[1][flow] - delivered[0][flow]) as f64)
 }
 
 /// Jain's index of two flows with these controllers.

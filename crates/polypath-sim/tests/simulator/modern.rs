@@ -10,22 +10,18 @@ const PAYLOAD: f64 = 1452.0 / 1500.0;
 /// direction, queue in bandwidth-delay products.
 type Link = (u32, u32, f64, f64);
 
-/// Payload delivered over a link in the first `secs` seconds.
-fn delivered(link: Link, secs: u64) -> f64 {
-    delivered_with(link, secs, "")
+/// Payload delivered over a link by each of these seconds, with these constants.
+fn delivered<const N: usize>(link: Link, secs: [u64; N], constants: &str) -> [f64; N] {
+    bytes(&scenario(link, "", constants), secs, &RunOptions::default())
 }
 
-/// Likewise, with these constants.
-fn delivered_with(link: Link, secs: u64, constants: &str) -> f64 {
-    bytes(&scenario(link, secs, "", constants), &RunOptions::default())
+fn bytes<const N: usize>(scenario: &Scenario, secs: [u64; N], options: &RunOptions) -> [f64; N] {
+    let delivered = scenario.delivered_by(options, &secs.map(Span::secs)).unwrap();
+    std::array::from_fn(|time| delivered[time][0] as f64)
 }
 
-fn bytes(scenario: &Scenario, options: &RunOptions) -> f64 {
-    scenario.run(options).unwrap().associations[0].forward.bytes_delivered as f64
-}
-
-/// A transfer that outlasts `secs` seconds over a link with these further parameters.
-fn scenario((rate, rtt, loss, queue): Link, secs: u64, path: &str, constants: &str) -> Scenario {
+/// A transfer that outlasts all of these runs, over a link with these further parameters.
+fn scenario((rate, rtt, loss, queue): Link, path: &str, constants: &str) -> Scenario {
     let queue = (f64::from(rate * 125 * rtt) * queue) as u64;
     let text = format!(
         r#"
@@ -50,24 +46,22 @@ fn scenario((rate, rtt, loss, queue): Link, secs: u64, path: &str, constants: &s
         rtt * 500,
         queue.max(3000),
     );
-    let mut scenario = Scenario::from_toml(&text).unwrap();
-    scenario.run.limit = Span::secs(secs);
-    scenario
+    Scenario::from_toml(&text).unwrap()
 }
 
 /// The share of the link that payload could use, from the second second to the sixth.
 fn share(link: Link, path: &str, policy: &str, seed: u64) -> f64 {
     let options = RunOptions { seed: Some(seed), ..RunOptions::default() };
-    let until = |secs| bytes(&scenario(link, secs, path, policy), &options);
-    (until(6) - until(1)) / (5.0 * f64::from(link.0) * 1e6 / 8.0 * PAYLOAD)
+    let [first, all] = bytes(&scenario(link, path, policy), [1, 6], &options);
+    (all - first) / (5.0 * f64::from(link.0) * 1e6 / 8.0 * PAYLOAD)
 }
 
 /// The share of the link that payload could use, from the second second to the eleventh, and from
 /// the first to the eleventh.
 fn shares(link: Link) -> (f64, f64) {
-    let all = delivered(link, 11);
+    let [first, all] = delivered(link, [1, 11], "");
     let full = f64::from(link.0) * 1e6 / 8.0 * PAYLOAD;
-    ((all - delivered(link, 1)) / 10.0 / full, all / 11.0 / full)
+    ((all - first) / 10.0 / full, all / 11.0 / full)
 }
 
 #[test]
@@ -91,11 +85,10 @@ fn links_without_loss_are_filled() {
 fn a_long_fat_link_is_filled() {
     let link = (1000, 200, 0.0, 1.0);
     let fixed = "initial_receive_buffer = \"off\"\ninitial_send_buffer = \"off\"";
-    let at_first = delivered(link, 3);
-    let without_tuning = delivered_with(link, 3, fixed);
+    let [at_first, ends @ ..] = delivered(link, [3, 4, 6, 8, 10, 12], "");
+    let [without_tuning] = delivered(link, [3], fixed);
     assert!(at_first >= 0.99 * without_tuning, "{at_first} instead of {without_tuning} bytes");
     let full = f64::from(link.0) * 1e6 / 8.0 * PAYLOAD;
-    let ends: Vec<f64> = [4, 6, 8, 10, 12].into_iter().map(|secs| delivered(link, secs)).collect();
     let shares: Vec<f64> = ends.windows(2).map(|e| (e[1] - e[0]) / 2.0 / full).collect();
     assert!(shares.iter().all(|share| *share >= 0.9), "{shares:.3?} after slow start");
     let share = (ends[4] - ends[0]) / 8.0 / full;

@@ -8,16 +8,26 @@ use polypath_sim::{Outcome, RunOptions, Scenario};
 const SETTINGS: &str = "[transport]\nsend_buffer = \"64 MiB\"\nreceive_buffer = \"64 MiB\"\n\
                         [run]\ncheck_content = false\ncheck_every = \"end\"\n";
 
+fn scenario(text: &str) -> Scenario {
+    Scenario::from_toml(&format!("schema = 1\n{text}{SETTINGS}")).unwrap()
+}
+
+fn options(seed: u64) -> RunOptions {
+    RunOptions { seed: Some(seed), check_every: Some(CheckEvery::End), ..RunOptions::default() }
+}
+
 fn run(text: &str, millis: u64, seed: u64) -> Outcome {
-    let mut scenario = Scenario::from_toml(&format!("schema = 1\n{text}{SETTINGS}")).unwrap();
+    let mut scenario = scenario(text);
     scenario.run.limit = Span::millis(millis);
     scenario.run.blackout = Span::millis(1);
-    let options = RunOptions {
-        seed: Some(seed),
-        check_every: Some(CheckEvery::End),
-        ..RunOptions::default()
-    };
-    scenario.run(&options).unwrap()
+    scenario.run(&options(seed)).unwrap()
+}
+
+/// Bytes that the first association delivers between these seconds.
+fn delivered(text: &str, from: u64, to: u64, seed: u64) -> f64 {
+    let times = [Span::secs(from), Span::secs(to)];
+    let delivered = scenario(text).delivered_by(&options(seed), &times).unwrap();
+    (delivered[1][0] - delivered[0][0]) as f64
 }
 
 /// A path with a queue of one bandwidth-delay product; Mbit/s and ms.
@@ -47,14 +57,10 @@ fn separate_paths_add_up() {
             .map(|(&(rate, rtt), name)| path(name, rate, rtt))
             .collect();
         // Long enough for paths to be taken for one bottleneck by mistake.
-        let delivered = |millis| {
-            let policy = format!("[policy]\ncongestion = \"{congestion}\"\n");
-            let outcome = run(&(text.clone() + BULK + &policy), millis, 1);
-            outcome.associations[0].forward.bytes_delivered as f64
-        };
+        let policy = format!("[policy]\ncongestion = \"{congestion}\"\n");
         let sum: f64 =
             paths.iter().map(|&(rate, _)| f64::from(rate) * 125e3 * 1452.0 / 1500.0).sum();
-        let share = (delivered(24_000) - delivered(4_000)) / 20.0 / sum;
+        let share = delivered(&(text + BULK + &policy), 4, 24, 1) / 20.0 / sum;
         assert!(share >= 0.93, "{congestion}, {paths:?}: {share:.3}");
     }
 }
@@ -66,7 +72,7 @@ fn paths_over_one_bottleneck_take_the_share_of_one_flow() {
            [[path]]\nname = \"b\"\nshares = \"a\"\n[[path]]\nname = \"c\"\nshares = \"a\"\n";
     // Goodput from second 20 to 60, mean of the runs; they differ by the start of the competitor.
     let goodput = |paths: &str, seeds: u64| {
-        let run = |seed, millis| {
+        let run = |seed| {
             let flows = format!(
                 "[[association]]\nfrom = \"sender\"\nto = \"receiver\"\npaths = {paths}\n\
                  workload = {{ size = \"8 GB\" }}\n\
@@ -74,11 +80,9 @@ fn paths_over_one_bottleneck_take_the_share_of_one_flow() {
                  workload = {{ size = \"8 GB\", start = \"{} ms\" }}\n",
                 seed * 137
             );
-            let outcome = run(&(network.clone() + &flows), millis, seed);
-            outcome.associations[0].forward.bytes_delivered as f64
+            delivered(&(network.clone() + &flows), 20, 60, seed)
         };
-        let runs = (1..=seeds).map(|seed| run(seed, 60_000) - run(seed, 20_000));
-        runs.sum::<f64>() / seeds as f64
+        (1..=seeds).map(run).sum::<f64>() / seeds as f64
     };
     // Three runs give ratios from 1.0 to 1.3; the mean of forty is 1.07.
     let ratio = goodput("[\"a\", \"b\"]", 12) / goodput("[\"a\"]", 12);

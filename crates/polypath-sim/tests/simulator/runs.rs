@@ -288,3 +288,19 @@ fn a_trace_carries_what_its_mean_rate_carries() {
     let uneven = took(None, Some(bursts));
     assert!((0.9..1.5).contains(&(uneven / steady)), "{uneven} s, {steady} s");
 }
+
+#[test]
+fn what_is_delivered_by_several_times_is_what_runs_until_then_deliver() {
+    let scenario = rough();
+    // The last two are after the end.
+    let times = [0, 250, 500, 1000, 90_000, 90_001].map(Span::millis);
+    let found = scenario.delivered_by(&RunOptions::default(), &times).unwrap();
+    let expected = times.map(|limit| {
+        let mut until = scenario.clone();
+        until.run.limit = limit;
+        vec![run(&until).associations[0].forward.bytes_delivered]
+    });
+    assert_eq!(found, expected);
+    assert!(found[1] > found[0] && found[3] > found[1], "{found:?}");
+    assert_eq!(found[4..], [[1_000_000], [1_000_000]]);
+}
