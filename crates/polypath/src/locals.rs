@@ -84,21 +84,18 @@ impl Announced {
     /// The host's addresses of these families at the moment, to list and to begin paths at; none
     /// if they cannot be read.
     pub(crate) fn read(self) -> (Option<Vec<IpAddr>>, Vec<IpAddr>) {
-        let all = match self.which {
-            Announce::None => Ok(Vec::new()),
-            Announce::Useful => routes::useful(),
-            Announce::All => watch::announced(),
-        };
+        let useful = self.which == Announce::Useful;
+        let all = if useful { routes::useful() } else { watch::announced() };
         let all = all.inspect_err(|error| {
             tracing::warn!("cannot read the host's addresses: {error}");
         });
         let fits = |ip: &IpAddr| if ip.is_ipv4() { self.v4 } else { self.v6 };
         let all: Vec<IpAddr> = all.unwrap_or_default().into_iter().filter(fits).collect();
-        match self.which {
+        match (useful, self.listens) {
+            (false, _) => (Some(all), Vec::new()),
+            (true, true) => (Some(all.clone()), all),
             // A NAT may translate the addresses of the side that opens associations.
-            Announce::Useful if self.listens => (Some(all.clone()), all),
-            Announce::Useful => (None, all),
-            _ => (Some(all), Vec::new()),
+            (true, false) => (None, all),
         }
     }
 }

@@ -219,8 +219,7 @@ impl Receiving {
     }
 
     /// Adapts the size of the buffer to what the application has read, or what it would have read
-    /// without a gap. `rtt` measures the
-    /// round-trip time.
+    /// without a gap. `rtt` measures the round-trip time.
     pub(crate) fn tune(&mut self, now: Time, rtt: impl FnOnce() -> Duration) {
         if self.tuning.is_fixed() {
             return;

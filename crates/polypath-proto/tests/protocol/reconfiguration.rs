@@ -31,9 +31,9 @@ fn reset_association(net: &mut Net, h: usize) {
 
 /// The TSNs of the only event of this kind, which reports a success.
 fn tsns_of_reset(net: &Net, h: usize) -> (Tsn, Tsn) {
-    let told = told(net, h);
-    let [Event::AssociationReset { outcome: Reconfigured::Performed, tsns }] = told[..] else {
-        panic!("{told:?}")
+    let reported = told(net, h);
+    let [Event::AssociationReset { outcome: Reconfigured::Performed, tsns }] = reported[..] else {
+        panic!("{reported:?}")
     };
     tsns.unwrap()
 }

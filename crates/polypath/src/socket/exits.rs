@@ -6,7 +6,6 @@
 //! drop them.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -33,13 +32,9 @@ pub(super) struct Exits {
 }
 
 impl Exits {
-    /// Sets the socket's option for the next datagram, if it has to change.
-    pub(super) fn set(
-        &mut self,
-        socket: &impl AsRawFd,
-        source: IpAddr,
-        destination: SocketAddr,
-    ) -> io::Result<()> {
+    /// Sets the socket's option for the next datagram, if it has to change. If the kernel refuses
+    /// it, because the interface has gone, the datagram leaves where the routes lead.
+    pub(super) fn set(&mut self, socket: &impl AsRawFd, source: IpAddr, destination: SocketAddr) {
         let remote = destination.ip();
         let wanted = if source.is_unspecified() || source.is_loopback() || remote.is_loopback() {
             0
@@ -47,17 +42,23 @@ impl Exits {
             self.exit(source, remote)
         };
         if wanted == self.now {
-            return Ok(());
+            return;
         }
+        let (level, option) = match destination {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_UNICAST_IF),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_IF),
+        };
         // In network byte order (ip(7)).
-        let value = wanted.to_be() as libc::c_int;
-        if destination.is_ipv4() {
-            set_option(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_UNICAST_IF, value)?;
-        } else {
-            set_option(socket.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_UNICAST_IF, value)?;
+        match set_option(socket.as_raw_fd(), level, option, wanted.to_be() as libc::c_int) {
+            Ok(()) => self.now = wanted,
+            Err(error) => {
+                tracing::debug!("{source} to {remote}: interface {wanted}: {error}");
+                if wanted != 0 {
+                    self.known.insert((source, remote), 0);
+                    self.set(socket, source, destination);
+                }
+            }
         }
-        self.now = wanted;
-        Ok(())
     }
 
     fn exit(&mut self, source: IpAddr, remote: IpAddr) -> u32 {
@@ -91,4 +92,23 @@ fn other_than_chosen(source: IpAddr, remote: IpAddr) -> u32 {
     own.filter(|own| interfaces::exit(source, remote) != Some(*own))
         .filter(|own| interfaces::reaches(source, *own, remote))
         .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_that_has_gone_leaves_the_choice_to_the_kernel() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let lo = nix::net::if_::if_nametoindex("lo").unwrap();
+        let [source, remote] = ["192.0.2.1", "198.51.100.1"].map(|ip| ip.parse().unwrap());
+        let pair = (source, remote);
+        let mut exits = Exits { since: Some((Instant::now(), true)), ..Exits::default() };
+        for (interface, set_to) in [(lo, lo), (i32::MAX as u32, 0)] {
+            exits.known.insert(pair, interface);
+            exits.set(&socket, source, SocketAddr::new(remote, 9899));
+            assert_eq!((exits.now, exits.known[&pair]), (set_to, set_to));
+        }
+    }
 }

@@ -93,7 +93,7 @@ impl Udp {
             let socket = self.io.socket();
             self.fragments.set(socket, outgoing.destination, outgoing.fragmentation)?;
             let source = outgoing.source.unwrap_or(self.bound);
-            self.exits.set(socket, source, outgoing.destination)?;
+            self.exits.set(socket, source, outgoing.destination);
         }
         let several = outgoing.datagrams() > 1;
         let transmit = Transmit {
