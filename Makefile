@@ -51,25 +51,14 @@ demo: ## a file over two paths, the one in use cut half way; under a minute
 	@scripts/demo.py
 
 test: ## every test; installs the system packages they need where it may; a line for each lane at the end
-	@scripts/lanes.py setup-check check+setup test-rust+deny+wheel+fuzz-briefly test-e2e+test-python test-clock
+	@scripts/lanes.py setup-check check-quick+setup test-rust+deny+wheel test-e2e+test-python \
+		test-clock+fuzz-briefly:idle+check-slow:idle
 
 quick: ## under two minutes once built: formats, lints, units, protocol, simulator, few random networks; not: docs, processes, Python, fuzzing
 	@scripts/setup.sh build
 	@scripts/lanes.py check-quick test-quick
 
-check: ## formatting, lints, docs, the crates' layers, circles between modules, the length of files, words to avoid in comments
-	scripts/check-layers.py
-	scripts/check-circles.py
-	scripts/check-lengths.py
-	scripts/check-english.py
-	scripts/check-rfc-map.py
-	$(CARGO) fmt --check
-	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
-	$(CARGO) fmt --check --manifest-path benches/peers/quinn/Cargo.toml
-	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
-	$(CARGO) clippy $(LOCKED) -p polypath-proto -p polypath-proto-tests --no-default-features --all-targets -- -D warnings  # without ns-2's sender
-	$(CARGO) test $(LOCKED) -p polypath-proto --lib --quiet --config $(QUICKLY)  # without ns-2's sender
-	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(LOCKED) --workspace --no-deps
+check: check-quick check-slow ## formatting, lints, docs, the crates' layers, circles between modules, the length of files, words to avoid in comments
 
 deny: ## licences, bans and sources of what polypath is built on; advisories where there is a database
 	scripts/deny.sh
@@ -87,7 +76,7 @@ test-clock: ## those of them that compare clock times, one after the other: noth
 
 # The lanes of `make test` and `make quick` that are no targets of their own. Those of `make quick` build what the others
 # build, with the same features.
-.PHONY: setup setup-check check-quick test-quick
+.PHONY: setup setup-check check-quick check-slow test-quick
 setup:
 	@scripts/setup.sh test
 
@@ -105,6 +94,10 @@ check-quick:
 	$(CARGO) fmt --check --manifest-path benches/peers/quinn/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
 	$(CARGO) clippy $(LOCKED) -p polypath-proto -p polypath-proto-tests --no-default-features --all-targets -- -D warnings  # without ns-2's sender
+
+check-slow:
+	$(CARGO) test $(LOCKED) -p polypath-proto --lib --quiet --config $(QUICKLY)  # without ns-2's sender
+	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(LOCKED) --workspace --no-deps
 
 test-quick:
 	POLYPATH_CASES=$(QUICK_CASES) $(CARGO) test $(LOCKED) $(TESTED) --no-fail-fast --lib --bins \

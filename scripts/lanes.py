@@ -5,7 +5,9 @@ A lane that fails does not stop the others. At the end each lane gets a line, an
 one has failed. Standard library only.
 
 A step's lanes run at the same time. The first of them prints as it runs, the output of the others is
-printed when the step is over.
+printed when the step is over. A lane that ends in ":idle" gets the processors only while nothing else wants
+them (SCHED_IDLE), so that it does not disturb a lane that compares clock times; idle lanes run one after
+the other, in their order.
 
     scripts/lanes.py STEP...        STEP: names of lanes, joined by "+"
 """
@@ -22,10 +24,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def give_way() -> None:
+    """Run this process and its children only while nothing else wants the processors."""
+    if hasattr(os, "SCHED_IDLE"):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    else:
+        os.nice(19)
+
+
 class Lane:
     """A running lane; `log` receives its output, or it prints directly if there is no log."""
 
-    def __init__(self, name: str, log: Path | None):
+    def __init__(self, name: str, log: Path | None, idle: bool = False):
         self.name, self.log = name, log
         self.began = time.monotonic()
         self.code = 0
@@ -38,7 +48,8 @@ class Lane:
             # The lane's processes share a process group, so that they can be stopped together.
             self.popen = subprocess.Popen(
                 ["make", "--no-print-directory", name], cwd=ROOT, env=environment, process_group=0,
-                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT if log else None)
+                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT if log else None,
+                preexec_fn=give_way if idle else None)
 
     def runs(self) -> bool:
         """Whether the lane is still running; records how it ended."""
@@ -62,12 +73,20 @@ class Lane:
 
 def run(names: list[str], folder: Path) -> list[Lane]:
     """Run the lanes of one step."""
+    idle = [name.removesuffix(":idle") for name in names if name.endswith(":idle")]
     lanes: list[Lane] = []
     try:
-        for number, name in enumerate(names):
-            lanes.append(Lane(name, folder / name if number else None))
-        waiting = lanes
-        while waiting := [lane for lane in waiting if lane.runs()]:
+        for name in names:
+            if not name.endswith(":idle"):
+                lanes.append(Lane(name, folder / name if lanes else None))
+        waiting, turn = list(lanes), None
+        while waiting or idle:
+            if idle and not (turn and turn.runs()):
+                name = idle.pop(0)
+                turn = Lane(name, folder / name if lanes else None, idle=True)
+                lanes.append(turn)
+                waiting.append(turn)
+            waiting = [lane for lane in waiting if lane.runs()]
             time.sleep(0.2)
     except BaseException:
         for lane in lanes:
