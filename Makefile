@@ -17,10 +17,10 @@ LOCKED := $(if $(filter true,$(CI)),--locked)
 # maturin builds the Python module: optimised, and in CI with the profile of all tests, which shares what they have built.
 PROFILE := $(if $(filter true,$(CI)),dev,release)
 SHARED := $(if $(filter true,$(CI)),--features polypath-py/tested)
-TESTED := --workspace --exclude polypath-py
+TESTED := --workspace --exclude polypath-py --exclude polypath-proto
 BUILD_TESTED = $(CARGO) build $(LOCKED) $(TESTED) --all-targets
-# For tests of the core that run for seconds: built four times as fast, if they are built for nothing else.
-QUICKLY := 'profile.test.package.polypath-proto.opt-level=0'
+# The core's own tests run for seconds. Built for nothing else, and without optimisation, they are built four times as fast.
+TEST_CORE = $(CARGO) test $(LOCKED) -p polypath-proto --config 'profile.test.package.polypath-proto.opt-level=0'
 # The end-to-end tests, with these words for pytest.
 pytest = if [ -x .venv/bin/python ]; then echo '$(PYTEST) -c tests/pytest.ini $(1)'; $(PYTEST) -c tests/pytest.ini $(1); \
 	else echo "skipped: end-to-end tests (no .venv: scripts/setup.sh test)"; [ "$$CI" != true ]; fi
@@ -64,7 +64,7 @@ deny: ## licences, bans and sources of what polypath is built on; advisories whe
 	scripts/deny.sh
 
 test-rust: ## the tests of the crates
-	$(CARGO) test $(LOCKED) $(TESTED) --no-fail-fast
+	$(CARGO) test $(LOCKED) $(TESTED) --no-fail-fast || failed=1; $(TEST_CORE) --features ns2 || failed=1; exit $${failed:-0}
 
 test-e2e: ## the tests of the program: real processes, namespaces, captures (see tests/)
 	$(BUILD_TESTED)
@@ -93,15 +93,16 @@ check-quick:
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) fmt --check --manifest-path benches/peers/quinn/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
-	$(CARGO) clippy $(LOCKED) -p polypath-proto -p polypath-proto-tests --no-default-features --all-targets -- -D warnings  # without ns-2's sender
+	$(CARGO) clippy $(LOCKED) -p polypath-proto --no-default-features -- -D warnings  # without ns-2's sender
 
 check-slow:
-	$(CARGO) test $(LOCKED) -p polypath-proto --lib --quiet --config $(QUICKLY)  # without ns-2's sender
+	$(TEST_CORE) --lib --quiet  # without ns-2's sender
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(LOCKED) --workspace --no-deps
 
 test-quick:
 	POLYPATH_CASES=$(QUICK_CASES) $(CARGO) test $(LOCKED) $(TESTED) --no-fail-fast --lib --bins \
-		--test protocol --test conformance --test layer --test simulator --test virtual --test random_networks
+		--test protocol --test conformance --test layer --test simulator --test virtual --test random_networks || failed=1; \
+		$(TEST_CORE) --features ns2 --lib || failed=1; exit $${failed:-0}
 
 test-python: ## the Python package: wheel, types, tests (see python/)
 	@if [ -x $(LAB)/bin/python ]; then $(MAKE) --no-print-directory lab; \
