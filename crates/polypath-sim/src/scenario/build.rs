@@ -10,6 +10,7 @@ use super::network::{NetworkBuilder, PathLinks};
 use super::transport::EncapsulationSpec;
 use super::workload::Workload;
 use super::{SCHEMA, Scenario};
+use crate::application::Applications;
 use crate::network::tcp::TcpPlan;
 use crate::network::traffic::TrafficPlan;
 use crate::network::{Change, HostId, Move, NatReset, NodeId, NodeKind, Topology};
@@ -70,6 +71,17 @@ pub(crate) struct AssociationPlan {
 pub(crate) struct ApplicationPlan {
     pub(crate) name: String,
     pub(crate) workload: Workload,
+    /// Key of the workload.
+    pub(crate) key: Key,
+}
+
+impl ApplicationPlan {
+    /// The workload names an application that is none of `own`.
+    pub(crate) fn unknown_application(&self, own: &Applications) -> ScenarioError {
+        let name = self.workload.application.as_deref().unwrap_or_default();
+        let key = self.key.field("application");
+        Problem::unknown(key, "application", name, own.names()).at(Place::default())
+    }
 }
 
 impl Scenario {
