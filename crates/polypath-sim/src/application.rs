@@ -2,9 +2,9 @@
 //!
 //! The kinds of workload are applications, too. One of your own is a value that implements
 //! [`Application`]; [`RunOptions::applications`](crate::RunOptions) has it under a name, and
-//! `[workload]` with `kind = "application"` and `application = "NAME"` uses it. It decides on sizes
-//! and times only: the simulator makes the contents, and checks that they arrive once, intact and in
-//! order.
+//! `[workload]` with `kind = "application"` and `application = "NAME"` uses it. It decides on
+//! sizes and times only: the simulator makes the contents, and checks that they arrive once, intact
+//! and in order.
 //!
 //! This one sends a picture each 40 ms, and smaller ones once pictures have to wait for room:
 //!

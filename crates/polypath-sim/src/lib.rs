@@ -22,8 +22,8 @@
 //! # Ok::<(), polypath_sim::SimError>(())
 //! ```
 //!
-//! Measurements of your own are [probes](probe), what is sent can be decided by [applications](application) of
-//! your own.
+//! Measurements of your own are [probes](probe); [applications](application) of your own decide
+//! what is sent.
 //!
 //! With the feature `emulator` (default, Unix), the module `emulator` drives the same links in real
 //! time between real UDP sockets.

@@ -10,7 +10,6 @@ use super::network::{NetworkBuilder, PathLinks};
 use super::transport::EncapsulationSpec;
 use super::workload::Workload;
 use super::{SCHEMA, Scenario};
-use crate::application::Applications;
 use crate::network::tcp::TcpPlan;
 use crate::network::traffic::TrafficPlan;
 use crate::network::{Change, HostId, Move, NatReset, NodeId, NodeKind, Topology};
@@ -76,11 +75,14 @@ pub(crate) struct ApplicationPlan {
 }
 
 impl ApplicationPlan {
-    /// The workload names an application that is none of `own`.
-    pub(crate) fn unknown_application(&self, own: &Applications) -> ScenarioError {
+    /// The workload names an application that is none of the known ones.
+    pub(crate) fn unknown_application<'a>(
+        &self,
+        known: impl Iterator<Item = &'a str>,
+    ) -> ScenarioError {
         let name = self.workload.application.as_deref().unwrap_or_default();
         let key = self.key.field("application");
-        Problem::unknown(key, "application", name, own.names()).at(Place::default())
+        Problem::unknown(key, "application", name, known).at(Place::default())
     }
 }
 

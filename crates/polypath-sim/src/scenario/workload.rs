@@ -320,7 +320,7 @@ impl Workload {
 }
 
 impl Workload {
-    /// A field that is set although an application decides what it says.
+    /// A field that is set although an application decides about it.
     fn decided_by_application(&self) -> Option<&'static str> {
         let fields = [
             ("size", self.size.is_some()),

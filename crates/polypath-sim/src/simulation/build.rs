@@ -114,6 +114,6 @@ fn messages(
     };
     match (source(Side::Sender, "forward"), source(Side::Receiver, "back")) {
         (Some(forward), Some(back)) => Ok([forward, back]),
-        _ => Err(plan.unknown_application(own).into()),
+        _ => Err(plan.unknown_application(own.names()).into()),
     }
 }

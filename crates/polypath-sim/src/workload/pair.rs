@@ -1,5 +1,5 @@
-//! The applications of both sides, and the association that carries their messages, or several that they are
-//! striped over.
+//! The applications of both sides. One association carries their messages, or several do, which
+//! they are striped over.
 
 use std::collections::BTreeMap;
 

@@ -7,13 +7,16 @@ use std::time::Duration;
 use polypath_proto::{Event, PathState};
 use polypath_sim::application::{Application, Applications, Message};
 use polypath_sim::outcome::End;
-use polypath_sim::probe::{Probe, Seen};
+use polypath_sim::probe::{Probe, Seen as Sample};
 use polypath_sim::random::Random;
 use polypath_sim::scenario::{
     AssociationSpec, Direction, Fault, PathSpec, Series, Side, Workload, WorkloadKind,
 };
 use polypath_sim::units::{Rate, Size, Span};
 use polypath_sim::{RunOptions, Scenario, Time};
+
+/// Messages received: side, time and size.
+type Seen = Arc<Mutex<Vec<(Side, Time, u32)>>>;
 
 /// Sends messages of random sizes, each when the one before was answered, and notes what it saw.
 #[derive(Debug)]
@@ -23,7 +26,7 @@ struct Dialogue {
     /// Number of messages that may be sent now.
     allowed: u32,
     dice: Random,
-    seen: Arc<Mutex<Vec<(Side, Time, u32)>>>,
+    seen: Seen,
 }
 
 impl Application for Dialogue {
@@ -50,7 +53,7 @@ fn path() -> PathSpec {
     PathSpec::new(Rate::mbit(10), Span::millis(20))
 }
 
-fn dialogue(seen: &Arc<Mutex<Vec<(Side, Time, u32)>>>) -> Applications {
+fn dialogue(seen: &Seen) -> Applications {
     let seen = Arc::clone(seen);
     Applications::default().with("dialogue", move |side, dice| {
         let allowed = u32::from(side == Side::Sender);
@@ -157,7 +160,7 @@ impl Probe for Observer {
         self.interval
     }
 
-    fn sample(&mut self, now: Time, seen: &Seen<'_>) {
+    fn sample(&mut self, now: Time, seen: &Sample<'_>) {
         let key = (seen.number, seen.side == Side::Sender);
         self.samples.entry(key).or_default().push(now);
         if seen.side == Side::Sender {
@@ -166,7 +169,7 @@ impl Probe for Observer {
         }
     }
 
-    fn event(&mut self, _: Time, seen: &Seen<'_>, event: &Event) {
+    fn event(&mut self, _: Time, seen: &Sample<'_>, event: &Event) {
         assert_eq!((seen.number, seen.name), (0, "main"));
         if let Event::PathState { to: PathState::PotentiallyFailed, at, .. } = event {
             self.failed.push(*at);
