@@ -234,13 +234,14 @@ class Policy(PolicyNames, total=False):
 class Workload(TypedDict, total=False):
     """`[workload]`: the data that the applications send, and how they read it."""
 
-    kind: Literal["bulk", "periodic", "request-reply"]
+    kind: Literal["bulk", "periodic", "request-reply", "application"]
     direction: Direction
     size: str
     messages: int
     message_size: str
     reply_size: str
     interval: str
+    application: str
     streams: int
     unordered: str | float
     delivery: Literal["standard", "earliest", "redundant"]

@@ -139,7 +139,7 @@ impl DatagramNetwork {
             | Event::Application { .. }
             | Event::Move { .. }
             | Event::Notice { .. }
-            | Event::Sample => {}
+            | Event::Sample { .. } => {}
         }
         None
     }

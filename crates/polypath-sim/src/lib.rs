@@ -22,11 +22,15 @@
 //! # Ok::<(), polypath_sim::SimError>(())
 //! ```
 //!
+//! Measurements of your own are [probes](probe); [applications](application) of your own decide
+//! what is sent.
+//!
 //! With the feature `emulator` (default, Unix), the module `emulator` drives the same links in real
 //! time between real UDP sockets.
 
 #![forbid(unsafe_code)]
 
+pub mod application;
 pub mod datagrams;
 #[cfg(all(feature = "emulator", unix))]
 pub mod emulator;
@@ -36,6 +40,7 @@ pub mod network;
 mod oracle;
 pub mod outcome;
 pub mod pcapng;
+pub mod probe;
 pub mod random;
 mod run;
 pub mod scenario;
@@ -49,7 +54,7 @@ mod workload;
 
 pub use network::trace;
 pub use outcome::Outcome;
-pub use polypath_proto::Registry;
+pub use polypath_proto::{Registry, Time};
 pub use run::RunOptions;
 pub use scenario::{Scenario, ScenarioError};
 pub use simulation::SimError;

@@ -9,7 +9,7 @@ use crate::link::LinkCounters;
 use crate::network::trace::PacketTrace;
 use crate::network::{NatCounters, tcp};
 use crate::series::PathSeries;
-use crate::workload::{Application, Changed, Gap, Progress, StateChange};
+use crate::workload::{ApplicationPair, Changed, Gap, Progress, StateChange};
 
 /// The results of a run. Times are seconds from the beginning of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -493,7 +493,7 @@ impl PathOutcome {
 
 impl StripeOutcome {
     /// `None` if the application is not striped.
-    pub(crate) fn new(app: &mut Application, names: Vec<String>, now: Time) -> Option<Self> {
+    pub(crate) fn new(app: &mut ApplicationPair, names: Vec<String>, now: Time) -> Option<Self> {
         let (complete, start) = (app.is_delivered(), app.start);
         let [forward, back] = app.stripe.as_mut()?.progress.each_mut().map(|progress| {
             if !complete {

@@ -2,8 +2,11 @@
 
 use std::io::Write;
 
+use crate::application::Applications;
 use crate::outcome::Outcome;
+use crate::probe::Probe;
 use crate::scenario::{CheckEvery, Scenario, Series};
+use crate::series::Recorder;
 use crate::simulation::{SimError, Simulation};
 use crate::units::Span;
 
@@ -23,6 +26,8 @@ pub struct RunOptions {
     /// progress when a message is sent, delivered or abandoned, when a byte is acknowledged, or
     /// when its handshake or shutdown advances.
     pub patience: Option<Span>,
+    /// The applications that workloads with `kind = "application"` name.
+    pub applications: Applications,
 }
 
 impl Scenario {
@@ -31,7 +36,7 @@ impl Scenario {
     /// # Errors
     /// The scenario is invalid, or an invariant did not hold.
     pub fn run(&self, options: &RunOptions) -> Result<Outcome, SimError> {
-        self.simulation(options)?.run()
+        self.run_seen(options, None, None)
     }
 
     /// Runs the scenario to its end and writes a pcapng capture of every link. Pass a buffered
@@ -44,9 +49,43 @@ impl Scenario {
         options: &RunOptions,
         capture: &mut (dyn Write + Send),
     ) -> Result<Outcome, SimError> {
+        self.run_seen(options, Some(capture), None)
+    }
+
+    /// Runs the scenario to its end and lets a probe see it.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_probed(
+        &self,
+        options: &RunOptions,
+        probe: &mut dyn Probe,
+    ) -> Result<Outcome, SimError> {
+        self.run_seen(options, None, Some(probe))
+    }
+
+    fn run_seen(
+        &self,
+        options: &RunOptions,
+        capture: Option<&mut (dyn Write + Send)>,
+        probe: Option<&mut dyn Probe>,
+    ) -> Result<Outcome, SimError> {
+        let series = options.series.as_ref().or(self.series.as_ref());
+        let interval = |series: &Series| series.interval.map(|interval| interval.duration());
+        let mut recorder = series.map(|series| Recorder::new(interval(series)));
         let mut simulation = self.simulation(options)?;
-        simulation.capture(capture)?;
-        simulation.run()
+        if let Some(capture) = capture {
+            simulation.capture(capture)?;
+        }
+        if let Some(recorder) = &mut recorder {
+            simulation.probe(recorder);
+        }
+        if let Some(probe) = probe {
+            simulation.probe(probe);
+        }
+        let mut outcome = simulation.run()?;
+        outcome.series = recorder.map(Recorder::finish).unwrap_or_default();
+        Ok(outcome)
     }
 
     /// Bytes that each association has delivered from the side that opened it by each of these
@@ -66,9 +105,8 @@ impl Scenario {
         let mut scenario = self.clone();
         scenario.seed = options.seed.unwrap_or(self.seed);
         scenario.run.check_every = options.check_every.unwrap_or(self.run.check_every);
-        scenario.series = options.series.clone().or(scenario.series);
         let plan = scenario.plan()?;
-        let mut simulation = Simulation::new(&scenario, plan)?;
+        let mut simulation = Simulation::new(&scenario, plan, &options.applications)?;
         if options.packets {
             simulation.trace();
         }

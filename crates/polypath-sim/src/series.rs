@@ -1,7 +1,12 @@
 //! The variables of every path over time, in columns.
 
-use polypath_proto::{Association, PathState, PathView, Time};
+use std::time::Duration;
+
+use polypath_proto::{PathState, PathView, Time};
 use serde::{Deserialize, Serialize};
+
+use crate::probe::{Probe, Seen};
+use crate::scenario::Side;
 
 /// One path of one association, seen from one side. All columns have the same length; the n-th
 /// elements of all columns are one sample. A sample holds from its time to the next one's.
@@ -39,8 +44,8 @@ struct Sample {
     cwnd: u32,
     ssthresh: u32,
     in_flight: u32,
-    rto: std::time::Duration,
-    srtt: std::time::Duration,
+    rto: Duration,
+    srtt: Duration,
     peer_rwnd: u32,
     state: u64,
     error_count: u32,
@@ -70,39 +75,54 @@ impl Sample {
 /// Records samples of all paths.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
-    /// Conversation, side, series and last sample of each path.
-    series: Vec<(usize, usize, PathSeries, Sample)>,
+    /// Time between samples; without one, the paths that have changed are sampled.
+    interval: Option<Duration>,
+    /// Number of the association, side, series and last sample of each path.
+    series: Vec<(usize, Side, PathSeries, Sample)>,
 }
 
 impl Recorder {
-    /// Samples every path of an association, or without `always` only the paths that have changed.
-    pub(crate) fn sample(
-        &mut self,
-        now: Time,
-        name: &str,
-        (conversation, side): (usize, usize),
-        association: &Association,
-        always: bool,
-    ) {
+    pub(crate) fn new(interval: Option<Duration>) -> Self {
+        Self { interval, series: Vec::new() }
+    }
+
+    pub(crate) fn finish(self) -> Vec<PathSeries> {
+        let mut series = self.series;
+        series.sort_by_key(|(number, side, series, _)| (*number, *side as u8, series.path));
+        series.into_iter().map(|(_, _, series, _)| series).collect()
+    }
+}
+
+impl Probe for Recorder {
+    fn interval(&self) -> Option<Duration> {
+        self.interval
+    }
+
+    fn sample(&mut self, now: Time, seen: &Seen<'_>) {
+        // A side that never sends data needs no series.
+        if seen.side == Side::Receiver && !seen.sends {
+            return;
+        }
+        let Seen { number, name, side, association, .. } = *seen;
+        let always = self.interval.is_some();
         for path in association.paths() {
             let sample = Sample::new(&path, association.peer_rwnd());
             let id = path.id.0;
             let known = self
                 .series
                 .iter()
-                .position(|(c, s, series, _)| (*c, *s, series.path) == (conversation, side, id));
+                .position(|(n, s, series, _)| (*n, *s, series.path) == (number, side, id));
             let place = match known {
                 Some(place) if !always && self.series[place].3 == sample => continue,
                 Some(place) => place,
                 None => {
-                    let side_name = if side == 0 { "sender" } else { "receiver" };
                     let series = PathSeries {
                         association: name.to_owned(),
-                        side: side_name.to_owned(),
+                        side: side.name().to_owned(),
                         path: id,
                         ..PathSeries::default()
                     };
-                    self.series.push((conversation, side, series, sample));
+                    self.series.push((number, side, series, sample));
                     self.series.len() - 1
                 }
             };
@@ -110,12 +130,6 @@ impl Recorder {
             *last = sample;
             series.push(now, sample);
         }
-    }
-
-    pub(crate) fn finish(self) -> Vec<PathSeries> {
-        let mut series = self.series;
-        series.sort_by_key(|(conversation, side, series, _)| (*conversation, *side, series.path));
-        series.into_iter().map(|(_, _, series, _)| series).collect()
     }
 }
 

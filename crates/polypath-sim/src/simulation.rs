@@ -1,32 +1,28 @@
 //! A run: handles events in the order of their times, until every association is closed.
 
+mod build;
+
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::time::Duration;
 
-use polypath_proto::wire::Checksum;
-use polypath_proto::{
-    AssociationId, Config, Encapsulation, Endpoint, EndpointConfig, Event as Notice, FourTuple,
-    PathId, Remote, Seed, Time,
-};
+use polypath_proto::{AssociationId, Config, Event as Notice, FourTuple, PathId, Remote, Time};
 use thiserror::Error;
 
 use crate::invariants::{self, Due, Schedule};
 use crate::network::trace::{Traced, Tracer};
-use crate::network::traffic::Source;
 use crate::network::{Change, Event, HostId, Move, NatReset, Network, NodeId, NodeKind, PacketId};
 use crate::oracle;
 use crate::outcome::{
     AssociationOutcome, End, EndpointOutcome, FlowOutcome, LinkOutcome, NatOutcome, Outcome,
     PathChange, PathOutcome, SideOutcome, StripeOutcome, TcpOutcome, close_name,
 };
-use crate::random::derive;
-use crate::scenario::{Plan, Run, Scenario, ScenarioError, encapsulation_port};
-use crate::series::Recorder;
-use crate::stack::{HostRoutes, Membership, Stack};
+use crate::probe::{Probe, Seen};
+use crate::scenario::{Run, ScenarioError, Side};
+use crate::stack::{Membership, Stack};
 use crate::units::Span;
 use crate::watch::Watch;
-use crate::workload::{Application, Conversation};
+use crate::workload::{ApplicationPair, Conversation};
 
 /// Reason why a run gave no outcome.
 #[derive(Debug, Error)]
@@ -60,7 +56,7 @@ pub(crate) struct Simulation<'w> {
     stacks: Vec<Stack>,
     conversations: Vec<Conversation>,
     /// Applications whose data the associations carry.
-    applications: Vec<Application>,
+    applications: Vec<ApplicationPair>,
     changes: Vec<Change>,
     /// Changes of addresses.
     moves: Vec<Move>,
@@ -70,9 +66,8 @@ pub(crate) struct Simulation<'w> {
     /// Configuration of the side that opens each association.
     configs: Vec<Config>,
     schedule: Schedule,
-    recorder: Option<Recorder>,
-    /// Time between samples; without it, a sample is taken at every change.
-    interval: Option<std::time::Duration>,
+    /// Probes, each with the time between its samples; without one, it samples at every change.
+    probes: Vec<(&'w mut dyn Probe, Option<Duration>)>,
     events: u64,
     /// Whether each conversation is over.
     over: Vec<bool>,
@@ -83,85 +78,9 @@ pub(crate) struct Simulation<'w> {
 }
 
 impl<'w> Simulation<'w> {
-    pub(crate) fn new(scenario: &Scenario, plan: Plan) -> Result<Self, SimError> {
-        let seed = scenario.seed;
-        let opening = plan.associations.iter().map(|one| &one.config);
-        let configs = opening.chain(plan.stacks.iter().map(|stack| &stack.config));
-        let largest = configs.map(Config::path_mtu).max().unwrap_or(u16::MAX);
-        let mut network = Network::new(plan.topology, seed, usize::from(largest));
-        network.expect(&plan.changes);
-        network.start_traffic(plan.traffic.into_iter().map(|t| Source::new(t, seed)).collect());
-        network.start_tcp(plan.tcp);
-        for node in plan.moves.iter().map(|one| one.node) {
-            network.set_here(node, Move::is_here(&plan.moves, node, None));
-        }
-        let stacks = plan.stacks.iter().map(|stack| {
-            let udp_port = encapsulation_port(stack.encapsulation);
-            let encapsulation = match udp_port {
-                0 => Encapsulation::RawIp,
-                port => Encapsulation::Udp { port },
-            };
-            let there = stack.addresses.iter().copied().filter(|ip| network.has(*ip));
-            let mut config = EndpointConfig::new(stack.port, there.collect(), encapsulation);
-            config.listen = stack.listens;
-            if stack.addresses.iter().any(|ip| network.topology.is_behind_nat(*ip)) {
-                // RFC 6951 3.2, 5.7: addresses that a NAT translates are not listed.
-                config.announced = Some(Vec::new());
-            }
-            config.max_associations = config.max_associations.max(2 * plan.associations.len());
-            if !scenario.run.check_checksums {
-                config.checksum = Checksum::Ignore;
-            }
-            config.association = stack.config.clone();
-            config.routes = Arc::new(HostRoutes::new(&network, stack.host));
-            let host = &network.topology.hosts[stack.host.index()];
-            let name = format!("endpoint:{host}/{}", stack.port);
-            let endpoint = Endpoint::new(config, Seed::from_u64(derive(seed, &name)));
-            Stack::new(endpoint, stack, udp_port)
-        });
-        let stacks = stacks.collect();
-        let applications = plan.applications.iter();
-        let mut applications: Vec<_> =
-            applications.map(|plan| Application::new(plan, seed, &scenario.run)).collect();
-        let mut conversations = Vec::new();
-        for (index, one) in plan.associations.iter().enumerate() {
-            let workload = &plan.applications[one.application].workload;
-            let members = &mut applications[one.application].members;
-            conversations.push(Conversation::new(
-                one,
-                workload,
-                members.len(),
-                seed,
-                &scenario.run,
-            ));
-            members.push(index);
-        }
-        Ok(Self {
-            name: scenario.name.clone(),
-            seed,
-            now: Time::ZERO,
-            network,
-            stacks,
-            over: vec![false; conversations.len()],
-            conversations,
-            applications,
-            changes: plan.changes,
-            moves: plan.moves,
-            resets: plan.resets,
-            run: scenario.run.clone(),
-            configs: plan.associations.into_iter().map(|one| one.config).collect(),
-            schedule: Schedule::new(scenario.run.check_every),
-            recorder: scenario.series.as_ref().map(|_| Recorder::default()),
-            interval: scenario.series.as_ref().and_then(|s| s.interval).map(|i| i.duration()),
-            events: 0,
-            touched: None,
-            watch: None,
-        })
-    }
-
     /// Ends the run once nothing has made progress for `patience` after the last scheduled change
     /// of the network or of an address, and after the start of the last workload.
-    pub(crate) fn watch(&mut self, patience: std::time::Duration) {
+    pub(crate) fn watch(&mut self, patience: Duration) {
         let changes = self.changes.iter().map(|change| change.at);
         let moves = self.moves.iter().map(|one| one.noticed().max(one.at));
         let starts = self.conversations.iter().map(|talk| talk.start);
@@ -173,6 +92,12 @@ impl<'w> Simulation<'w> {
     /// Writes a capture of every link.
     pub(crate) fn capture(&mut self, out: &'w mut (dyn Write + Send)) -> io::Result<()> {
         self.network.capture(out)
+    }
+
+    /// Lets a probe see the run.
+    pub(crate) fn probe(&mut self, probe: &'w mut dyn Probe) {
+        let interval = probe.interval().filter(|interval| !interval.is_zero());
+        self.probes.push((probe, interval));
     }
 
     /// Records every packet and its fate.
@@ -234,8 +159,10 @@ impl<'w> Simulation<'w> {
             let event = Event::Application { association: index as u32, side: 0 };
             self.network.events.schedule(conversation.start, event);
         }
-        if let Some(interval) = self.interval {
-            self.network.events.schedule(Time::ZERO + interval, Event::Sample);
+        for (probe, (_, interval)) in (0u32..).zip(&self.probes) {
+            if let Some(interval) = *interval {
+                self.network.events.schedule(Time::ZERO + interval, Event::Sample { probe });
+            }
         }
     }
 
@@ -349,12 +276,8 @@ impl<'w> Simulation<'w> {
                 Ok(())
             }
             Event::Notice { index } => self.addresses_changed(self.moves[index as usize].node),
-            Event::Sample => {
-                self.sample_all();
-                // If no other event is left, more samples would show nothing new.
-                if let Some(interval) = self.interval.filter(|_| !self.network.is_idle()) {
-                    self.network.events.schedule(self.now + interval, Event::Sample);
-                }
+            Event::Sample { probe } => {
+                self.sample_all(probe);
                 Ok(())
             }
         }
@@ -464,7 +387,7 @@ impl<'w> Simulation<'w> {
         let app = &mut self.applications[talk.application];
         talk.act(self.now, side, association, app)
             .map_err(|what| format!("association {}: {what}", talk.name))?;
-        if let Some(at) = talk.schedule_wake(self.now, side) {
+        if let Some(at) = talk.schedule_wake(self.now, side, app) {
             let event = Event::Application { association: conversation as u32, side: side as u8 };
             self.network.events.schedule(at, event);
         }
@@ -520,8 +443,10 @@ impl<'w> Simulation<'w> {
             self.network.events.schedule_first(at, Event::Timer { stack: index as u32 });
         }
         invariants::check_deadline(&mut self.stacks[index])?;
-        if self.interval.is_none() && self.recorder.is_some() {
-            self.sample(index, false);
+        for probe in 0..self.probes.len() {
+            if self.probes[probe].1.is_none() {
+                self.sample(probe, index);
+            }
         }
         Ok(())
     }
@@ -558,8 +483,16 @@ impl<'w> Simulation<'w> {
             let association = member.conversation as u32;
             self.network.events.schedule(self.now, Event::Application { association, side: 0 });
         }
+        if !self.probes.is_empty()
+            && let Some(seen) =
+                see(&self.stacks[stack], &member, &self.conversations, &self.applications)
+        {
+            for (probe, _) in &mut self.probes {
+                probe.event(self.now, &seen, &notice);
+            }
+        }
         let talk = &mut self.conversations[member.conversation];
-        talk.notice(self.now, member.side, notice, &self.applications[talk.application])
+        talk.notice(self.now, member.side, notice)
             .map_err(|what| format!("association {}: {what}", talk.name))?;
         self.act(member.conversation, member.side)
     }
@@ -666,21 +599,22 @@ impl<'w> Simulation<'w> {
         }
     }
 
-    fn sample_all(&mut self) {
-        (0..self.stacks.len()).for_each(|stack| self.sample(stack, true));
+    /// Takes the samples of all associations, and schedules the next ones.
+    fn sample_all(&mut self, number: u32) {
+        let probe = number as usize;
+        (0..self.stacks.len()).for_each(|stack| self.sample(probe, stack));
+        // If no other event is left, more samples would show nothing new.
+        if let Some(interval) = self.probes[probe].1.filter(|_| !self.network.is_idle()) {
+            self.network.events.schedule(self.now + interval, Event::Sample { probe: number });
+        }
     }
 
-    fn sample(&mut self, index: usize, always: bool) {
-        let Some(recorder) = &mut self.recorder else { return };
-        let stack = &self.stacks[index];
-        for &Membership { id, conversation, side } in &stack.associations {
-            let talk = &self.conversations[conversation];
-            // A side that never sends data needs no series.
-            if let Some(association) = stack.endpoint.association(id)
-                && (side == 0 || talk.sends(1, &self.applications[talk.application]))
-            {
-                let place = (conversation, side);
-                recorder.sample(self.now, &talk.name, place, association, always);
+    /// Lets a probe sample the associations of a stack.
+    fn sample(&mut self, probe: usize, stack: usize) {
+        let (stack, probe) = (&self.stacks[stack], &mut self.probes[probe].0);
+        for member in &stack.associations {
+            if let Some(seen) = see(stack, member, &self.conversations, &self.applications) {
+                probe.sample(self.now, &seen);
             }
         }
     }
@@ -742,7 +676,7 @@ impl<'w> Simulation<'w> {
                 .map(|(name, counts)| NatOutcome { name: name.to_owned(), counts })
                 .collect(),
             endpoints: endpoints.collect(),
-            series: self.recorder.map(Recorder::finish).unwrap_or_default(),
+            series: Vec::new(),
             packets: self.network.tracer.map(Tracer::finish),
         }
     }
@@ -785,4 +719,22 @@ impl<'w> Simulation<'w> {
             paths: paths.collect(),
         }
     }
+}
+
+/// One side of an association, as a probe sees it; `None` once the association is released.
+fn see<'a>(
+    stack: &'a Stack,
+    member: &Membership,
+    conversations: &'a [Conversation],
+    applications: &[ApplicationPair],
+) -> Option<Seen<'a>> {
+    let Membership { id, conversation: number, side } = *member;
+    let talk = &conversations[number];
+    Some(Seen {
+        number,
+        name: &talk.name,
+        side: if side == 0 { Side::Sender } else { Side::Receiver },
+        sends: talk.sends(side, &applications[talk.application]),
+        association: stack.endpoint.association(id)?,
+    })
 }

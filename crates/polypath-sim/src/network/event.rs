@@ -31,6 +31,6 @@ pub(crate) enum Event {
     Reset { index: u32 },
     /// The host's endpoints learn of the n-th addition or removal of an address.
     Notice { index: u32 },
-    /// The series take their samples.
-    Sample,
+    /// The n-th probe takes its samples.
+    Sample { probe: u32 },
 }

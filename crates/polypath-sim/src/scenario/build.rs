@@ -70,6 +70,20 @@ pub(crate) struct AssociationPlan {
 pub(crate) struct ApplicationPlan {
     pub(crate) name: String,
     pub(crate) workload: Workload,
+    /// Key of the workload.
+    pub(crate) key: Key,
+}
+
+impl ApplicationPlan {
+    /// The workload names an application that is none of the known ones.
+    pub(crate) fn unknown_application<'a>(
+        &self,
+        known: impl Iterator<Item = &'a str>,
+    ) -> ScenarioError {
+        let name = self.workload.application.as_deref().unwrap_or_default();
+        let key = self.key.field("application");
+        Problem::unknown(key, "application", name, known).at(Place::default())
+    }
 }
 
 impl Scenario {

@@ -162,8 +162,11 @@ impl Plan {
     ) -> Result<(), Problem> {
         workload.check(workload_key)?;
         check_workload(workload, wanted.settings, workload_key)?;
-        self.applications
-            .push(ApplicationPlan { name: wanted.name.clone(), workload: workload.clone() });
+        self.applications.push(ApplicationPlan {
+            name: wanted.name.clone(),
+            workload: workload.clone(),
+            key: workload_key.clone(),
+        });
         if !workload.is_striped() {
             return self.add(&wanted, workload, taken);
         }

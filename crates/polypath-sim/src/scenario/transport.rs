@@ -290,7 +290,7 @@ pub enum Side {
 }
 
 impl Side {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Sender => "sender",
             Self::Receiver => "receiver",

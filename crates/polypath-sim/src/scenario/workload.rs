@@ -21,6 +21,8 @@ pub enum WorkloadKind {
     Periodic,
     /// `messages` requests and their replies; the next request follows a reply after `interval`.
     RequestReply,
+    /// As `application` decides, an application of one's own.
+    Application,
 }
 
 /// A direction of a path, a link or an association.
@@ -151,6 +153,10 @@ pub struct Workload {
     /// periodic: time between messages. request-reply: time from a reply to the next request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
+    /// application: name of an application that the program that runs the scenario provides
+    /// ([`RunOptions::applications`](crate::RunOptions)).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub application: Option<String>,
     /// Number of streams to send on, in turn; 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<u16>,
@@ -216,6 +222,12 @@ impl Workload {
         Self { size: Some(size), ..Self::default() }
     }
 
+    /// Messages from the sender to the receiver as the application of this name decides.
+    pub fn application(name: impl Into<String>) -> Self {
+        let application = Some(name.into());
+        Self { kind: WorkloadKind::Application, application, ..Self::default() }
+    }
+
     /// Directions that carry messages.
     pub fn direction(&self) -> Direction {
         match self.kind {
@@ -235,6 +247,7 @@ impl Workload {
             WorkloadKind::Bulk => "bulk",
             WorkloadKind::Periodic => "periodic",
             WorkloadKind::RequestReply => "request-reply",
+            WorkloadKind::Application => "application",
         };
         let foreign = |field| problem(field, format!("does not belong to kind \"{kind}\""));
         let missing = |field| problem(field, format!("missing; kind \"{kind}\" needs it"));
@@ -262,6 +275,17 @@ impl Workload {
                     return missing("messages");
                 }
             }
+            WorkloadKind::Application => {
+                if self.application.is_none() {
+                    return missing("application");
+                }
+                if let Some(field) = self.decided_by_application() {
+                    return foreign(field);
+                }
+            }
+        }
+        if self.kind != WorkloadKind::Application && self.application.is_some() {
+            return foreign("application");
         }
         if self.kind == WorkloadKind::Periodic && self.interval.is_none_or(|i| i == Span(0)) {
             return problem("interval", format!("kind \"{kind}\" needs one above 0 s"));
@@ -296,6 +320,22 @@ impl Workload {
 }
 
 impl Workload {
+    /// A field that is set although an application decides about it.
+    fn decided_by_application(&self) -> Option<&'static str> {
+        let fields = [
+            ("size", self.size.is_some()),
+            ("messages", self.messages.is_some()),
+            ("message_size", self.message_size.is_some()),
+            ("interval", self.interval.is_some()),
+            ("streams", self.streams.is_some()),
+            ("unordered", self.unordered.is_some()),
+            ("lifetime", self.lifetime.is_some()),
+            ("retransmissions", self.retransmissions.is_some()),
+            ("priorities", self.priorities.is_some()),
+        ];
+        fields.into_iter().find(|(_, set)| *set).map(|(name, _)| name)
+    }
+
     fn check_reliability(&self, at: &Key) -> Result<(), Problem> {
         let problem = |field: &str, text: &str| Err(Problem::new(at.field(field), text.to_owned()));
         let limits = [

@@ -5,8 +5,8 @@ use polypath_proto::{
     SendError, StreamId, StreamReset, Time,
 };
 
-use super::application::Application;
 use super::ledger::{Failed, Ledger};
+use super::pair::ApplicationPair;
 use super::progress::Progress;
 use crate::random::derive;
 use crate::scenario::{AssociationPlan, Reset, Run, Workload, WorkloadKind};
@@ -31,10 +31,7 @@ pub(crate) struct Conversation {
     read_rate: Option<Rate>,
     /// Number of messages between resets, and the kind of reset.
     resets: Option<(u32, Reset)>,
-    kind: WorkloadKind,
     delivery: Option<Delivery>,
-    /// Time from a reply to the next request.
-    think: std::time::Duration,
 }
 
 /// One of the two applications.
@@ -50,8 +47,6 @@ pub(crate) struct Party {
     /// Whether the send buffer was full: wait for [`Event::Writable`].
     blocked: bool,
     shut_down: bool,
-    /// Time at which the source may send another message.
-    next_tick: Option<Time>,
     /// Time of this application's earliest event in the queue.
     scheduled: Option<Time>,
 }
@@ -119,9 +114,7 @@ impl Conversation {
             changes: Vec::new(),
             read_rate: workload.read_rate,
             resets: workload.reset_every.map(|n| (n, workload.reset.unwrap_or_default())),
-            kind: workload.kind,
             delivery: workload.delivery.map(Delivery::from),
-            think: workload.interval.unwrap_or_default().duration(),
         }
     }
 
@@ -129,19 +122,12 @@ impl Conversation {
     ///
     /// # Errors
     /// A reliable message was abandoned.
-    pub(crate) fn notice(
-        &mut self,
-        now: Time,
-        side: usize,
-        event: Event,
-        app: &Application,
-    ) -> Result<(), String> {
+    pub(crate) fn notice(&mut self, now: Time, side: usize, event: Event) -> Result<(), String> {
         let party = &mut self.parties[side];
         let mut change = |at, path, what| self.changes.push(StateChange { at, side, path, what });
         match event {
             Event::Established { .. } => {
                 party.established.get_or_insert(now);
-                party.next_tick = app.sources[side].ticks().map(|interval| now + interval);
             }
             Event::Readable => party.readable = true,
             Event::Writable => party.blocked = false,
@@ -173,10 +159,9 @@ impl Conversation {
         now: Time,
         side: usize,
         association: &mut Association,
-        app: &mut Application,
+        app: &mut ApplicationPair,
     ) -> Result<(), String> {
         self.read(now, side, association, app)?;
-        self.tick(now, side, app);
         self.send(now, side, association, app)?;
         // After SHUTDOWN the peer may send no new data, so wait until all its data has arrived.
         let done = app.is_through(0) && self.has_all(1, app);
@@ -193,11 +178,10 @@ impl Conversation {
         now: Time,
         side: usize,
         from: &mut Association,
-        app: &mut Application,
+        app: &mut ApplicationPair,
     ) -> Result<(), String> {
         let party = &mut self.parties[side];
         let flow = &mut self.flows[1 - side];
-        let mut complete = 0;
         while party.readable && now >= party.next_read {
             let Some(received) = from.recv(now) else {
                 party.readable = false;
@@ -207,31 +191,13 @@ impl Conversation {
             flow.progress.delivered(now, received.payload.len(), arrival);
             if let Some(message) = arrival.complete {
                 app.delivered(now, 1 - side, &message);
-                complete += 1;
+                app.sources[side].received(now, &message);
             }
             if let Some(rate) = self.read_rate {
                 party.next_read = now + rate.time_for(received.payload.len() as u64);
             }
         }
-        if self.kind == WorkloadKind::RequestReply && complete > 0 {
-            // At side 1 each request allows a reply; at side 0 the reply allows the next request.
-            if side == 0 && !self.think.is_zero() {
-                self.parties[0].next_tick = Some(now + self.think);
-            } else {
-                (0..complete).for_each(|_| app.sources[side].allow_one());
-            }
-        }
         Ok(())
-    }
-
-    fn tick(&mut self, now: Time, side: usize, app: &mut Application) {
-        let (party, source) = (&mut self.parties[side], &mut app.sources[side]);
-        while let Some(at) = party.next_tick.filter(|&at| at <= now) {
-            source.allow_one();
-            // The message allowed here has not been taken from the source yet, so the last tick
-            // allows one too many, which does no harm: none is left.
-            party.next_tick = source.ticks().map(|interval| at + interval);
-        }
     }
 
     fn send(
@@ -239,7 +205,7 @@ impl Conversation {
         now: Time,
         side: usize,
         to: &mut Association,
-        app: &mut Application,
+        app: &mut ApplicationPair,
     ) -> Result<(), String> {
         let (party, flow) = (&mut self.parties[side], &mut self.flows[side]);
         if party.established.is_none() || party.closed.is_some() || party.blocked || party.shut_down
@@ -247,7 +213,7 @@ impl Conversation {
             return Ok(());
         }
         while app.has_room(to)
-            && let Some(planned) = app.next(side, self.member)
+            && let Some(planned) = app.next(now, side, self.member)
         {
             let payload = flow.ledger.payload(&planned);
             let message = Message {
@@ -289,11 +255,17 @@ impl Conversation {
 
     /// Time of an event to schedule so that the application acts without another cause; `None` if
     /// that is not needed, or if an event that is early enough is already scheduled.
-    pub(crate) fn schedule_wake(&mut self, now: Time, side: usize) -> Option<Time> {
+    pub(crate) fn schedule_wake(
+        &mut self,
+        now: Time,
+        side: usize,
+        app: &ApplicationPair,
+    ) -> Option<Time> {
         let party = &mut self.parties[side];
         let read = party.readable.then_some(party.next_read);
-        let tick = party.next_tick.filter(|_| party.closed.is_none());
-        let at = read.into_iter().chain(tick).min()?;
+        let sends = party.established.is_some() && party.closed.is_none();
+        let wake = app.sources[side].wakes_at().filter(|at| sends && *at > now);
+        let at = read.into_iter().chain(wake).min()?;
         if at <= now || party.scheduled.is_some_and(|scheduled| scheduled <= at) {
             return None;
         }
@@ -331,7 +303,7 @@ impl Conversation {
     }
 
     /// The run is over: the last gap of a direction that misses data lasts until now.
-    pub(crate) fn broken_off(&mut self, now: Time, app: &Application) {
+    pub(crate) fn broken_off(&mut self, now: Time, app: &ApplicationPair) {
         for side in 0..2 {
             if !self.has_all(side, app) {
                 self.flows[side].progress.broken_off(now);
@@ -347,17 +319,17 @@ impl Conversation {
     }
 
     /// Whether side `side` sends any data.
-    pub(crate) fn sends(&self, side: usize, app: &Application) -> bool {
+    pub(crate) fn sends(&self, side: usize, app: &ApplicationPair) -> bool {
         !app.is_given_out(side) || self.flows[side].progress.messages_sent > 0
     }
 
     /// Whether all data that side `side` has to send was received.
-    fn has_all(&self, side: usize, app: &Application) -> bool {
+    fn has_all(&self, side: usize, app: &ApplicationPair) -> bool {
         app.is_through(side) && self.flows[side].ledger.outstanding() == 0
     }
 
     /// Whether everything was sent and has arrived.
-    pub(crate) fn is_complete(&self, app: &Application) -> bool {
+    pub(crate) fn is_complete(&self, app: &ApplicationPair) -> bool {
         (0..2).all(|side| self.has_all(side, app))
     }
 }

@@ -8,6 +8,7 @@ mod cross_traffic;
 mod messages;
 mod modern;
 mod nat;
+mod own;
 mod packets;
 mod paths;
 mod queues;

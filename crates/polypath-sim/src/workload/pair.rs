@@ -1,4 +1,5 @@
-//! An application: the messages that it sends over one association, or stripes over several.
+//! The applications of both sides. One association carries their messages, or several do, which
+//! they are striped over.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +8,11 @@ use polypath_proto::{Association, Time};
 use super::ledger::Arrival;
 use super::progress::Progress;
 use super::source::{Planned, Source};
-use crate::random::Random;
 use crate::scenario::{ApplicationPlan, Run};
 
 /// The messages of side 0 and side 1, whichever associations carry them.
 #[derive(Debug)]
-pub(crate) struct Application {
+pub(crate) struct ApplicationPair {
     pub(crate) name: String,
     /// Time at which its associations are opened.
     pub(crate) start: Time,
@@ -63,19 +63,14 @@ impl Members {
     }
 }
 
-impl Application {
-    pub(crate) fn new(plan: &ApplicationPlan, seed: u64, run: &Run) -> Self {
-        let source = |direction: &str| {
-            let dice = Random::named(seed, &format!("workload:{}/{direction}", plan.name));
-            Source::new(&plan.workload, direction == "forward", dice)
-        };
-        let sources = [source("forward"), source("back")];
+impl ApplicationPair {
+    pub(crate) fn new(plan: &ApplicationPlan, sources: [Source; 2], run: &Run) -> Self {
         let stripe = plan.workload.is_striped().then(|| Stripe {
             progress: [(); 2].map(|()| Progress::new(run.blackout.duration())),
             under_way: [BTreeMap::new(), BTreeMap::new()],
             told: [Stage::Sending; 2],
         });
-        let mut application = Self {
+        let mut pair = Self {
             name: plan.name.clone(),
             start: Time::ZERO + plan.workload.start.unwrap_or_default().duration(),
             members: Vec::new(),
@@ -83,8 +78,8 @@ impl Application {
             stripe,
         };
         // The members need no notification of a direction that is not used.
-        application.tells();
-        application
+        pair.tells();
+        pair
     }
 
     /// Whether a side has assigned all its messages to associations.
@@ -115,8 +110,8 @@ impl Application {
 
     /// The next message that a side sends over its `member`-th association, if it may send one now.
     #[inline]
-    pub(super) fn next(&mut self, side: usize, member: usize) -> Option<Planned> {
-        if let Some(planned) = self.sources[side].next() {
+    pub(super) fn next(&mut self, now: Time, side: usize, member: usize) -> Option<Planned> {
+        if let Some(planned) = self.sources[side].next(now) {
             return Some(planned);
         }
         let stripe = self.stripe.as_ref().filter(|_| self.sources[side].is_finished())?;
