@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::model::{Ack, AckPhase, Model, State};
 use crate::time::Time;
 
-/// `MinRTTFilterLen`.
-const MIN_RTT_FILTER: Duration = Duration::from_secs(10);
 /// `ProbeRTTInterval`.
 const INTERVAL: Duration = Duration::from_secs(5);
+/// Fewest round trips between two ProbeRTTs.
+const INTERVAL_ROUNDS: u32 = 25;
 /// `ProbeRTTDuration`.
 const DURATION: Duration = Duration::from_millis(200);
 
@@ -27,7 +27,7 @@ impl Model {
     /// the throughput at 600 ms. A sample that equals the shortest one shows the same as ProbeRTT
     /// would, so that it postpones ProbeRTT, too.
     pub(super) fn update_min_rtt(&mut self, ack: &Ack) {
-        self.probe_rtt_expired = ack.now > self.probe_rtt_min_stamp + INTERVAL;
+        self.probe_rtt_expired = ack.now > self.probe_rtt_min_stamp + self.probe_rtt_interval();
         if let Some(rtt) = ack.rtt
             && (self.probe_rtt_min_delay.is_none_or(|least| rtt < least) || self.probe_rtt_expired)
         {
@@ -38,13 +38,22 @@ impl Model {
             // The queue is empty: draining it would show nothing new.
             self.probe_rtt_min_stamp = ack.now;
         }
-        let expired = ack.now > self.min_rtt_stamp + MIN_RTT_FILTER;
+        // `MinRTTFilterLen`, "roughly twice the BBR.ProbeRTTInterval".
+        let expired = ack.now > self.min_rtt_stamp + 2 * self.probe_rtt_interval();
         if let Some(delay) = self.probe_rtt_min_delay
             && (self.min_rtt.is_none_or(|least| delay < least) || expired)
         {
             self.min_rtt = Some(delay);
             self.min_rtt_stamp = self.probe_rtt_min_stamp;
         }
+    }
+
+    /// `ProbeRTTInterval`. ProbeRTT halves the window for a round trip at least, and is to cost
+    /// about 2 % (draft 5.3.4.2). On a path with a long round-trip time a probe for bandwidth and
+    /// the DOWN that drains its queue also take more than five seconds, so that there is no sample
+    /// near the shortest one for as long, although the queue is empty in each cycle.
+    fn probe_rtt_interval(&self) -> Duration {
+        self.min_rtt.map_or(INTERVAL, |rtt| INTERVAL.max(rtt * INTERVAL_ROUNDS))
     }
 
     /// `CheckProbeRTT`; returns the new window.

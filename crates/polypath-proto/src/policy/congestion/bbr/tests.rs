@@ -472,6 +472,30 @@ fn the_round_trip_time_is_probed_every_five_seconds() {
     assert!(link.model().min_rtt >= Some(MS(21)));
 }
 
+/// Draft 5.3.4.2: ProbeRTT is "to sacrifice no more than roughly 2% of a flow's available
+/// bandwidth". At 600 ms it takes four times as long as at 20 ms.
+#[test]
+fn with_long_round_trips_the_round_trip_time_is_probed_every_25_of_them() {
+    let mut link = Link::new(20, MS(600), 1.0);
+    reach(&mut link, State::Down);
+    link.rtt = MS(630);
+    let begun = link.model().probe_rtt_min_stamp;
+    reach(&mut link, State::ProbeRtt);
+    let waited = link.drill.now().since(begun);
+    assert!((MS(15_000)..MS(16_000)).contains(&waited), "{waited:?}");
+}
+
+/// A probe for bandwidth fills a part of the queue and DOWN drains it, which takes eight seconds
+/// at 600 ms. Samples at its end show the empty queue.
+#[test]
+fn the_queue_of_a_probe_for_bandwidth_needs_no_probe_of_the_round_trip_time() {
+    let mut link = Link::new(20, MS(600), 1.0);
+    reach(&mut link, State::Cruise);
+    let end = link.drill.now() + SECS(60);
+    assert!(!link.run_until(end, |link| link.model().state == State::ProbeRtt));
+    assert!(link.model().min_rtt <= Some(MS(601)));
+}
+
 /// Samples that show the shortest round-trip time again need no ProbeRTT.
 #[test]
 fn an_empty_queue_postpones_the_probe() {
