@@ -300,6 +300,10 @@ def test_answered_calls_behave_as_those_of_the_kernel(hosts, processes, tmp_path
                       "(1 times)"], ended.err
 
 
+# close does not wait when it is answered (docs/run.md).
+ANSWERED = {"run-descriptors": {"SO_LINGER: close with 1 second and a full window": "0, early"}}
+
+
 @pytest.mark.needs("netinet/sctp.h")
 @pytest.mark.parametrize("name", statements.PROGRAMS)
 def test_answered_calls_behave_as_those_of_the_library(processes, tmp_path, name):
@@ -312,8 +316,10 @@ def test_answered_calls_behave_as_those_of_the_library(processes, tmp_path, name
             ended = processes.start(*words, inside=alone.inside).wait()
         found.append((ended.code, statements.results(ended.out)))
     assert found[0][1]
-    assert found[1] == found[0]
-    assert found[2] == found[0]
+    code, results = found[0]
+    expected = (code, {**results, **ANSWERED.get(name, {})})
+    assert found[1] == expected
+    assert found[2] == expected
 
 
 # run-ends.c also states what a child of fork cannot do with a preloaded library.

@@ -15,7 +15,8 @@ from support.program import ROOT
 
 #: Programs that run on Linux's SCTP, too. The statements of run-ends.c are partly about `polypath run` itself.
 PROGRAMS = ("run-api", "run-many", "run-options", "run-lengths", "run-calls", "run-data",
-            "run-notifications", "run-ipv6", "run-listeners", "run-refusals", "run-failures")
+            "run-notifications", "run-ipv6", "run-listeners", "run-refusals", "run-failures",
+            "run-associations", "run-descriptors")
 DIFFERENCES = ROOT / "tests" / "run-differences.toml"
 
 

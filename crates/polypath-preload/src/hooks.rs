@@ -241,6 +241,47 @@ pub unsafe extern "C-unwind" fn splice(
     unsafe { real::splice(from, from_offset, to, to_offset, count, flags) }
 }
 
+/// Defines preadv2(2) or pwritev2(2), which do as `plain` on SCTP sockets.
+macro_rules! at_position {
+    ($($name:ident as $plain:ident;)*) => { $(
+        /// Replaces the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name(
+            fd: c_int,
+            parts: *const iovec,
+            count: c_int,
+            offset: off_t,
+            flags: c_int,
+        ) -> ssize_t {
+            // SAFETY: the caller fulfils the contract of the C library's function.
+            unsafe {
+                match api::at_position(offset, flags) {
+                    _ if !api::is_ours(fd) => real::$name(fd, parts, count, offset, flags),
+                    Ok(()) => $plain(fd, parts, count),
+                    Err(number) => api::failed(number) as ssize_t,
+                }
+            }
+        }
+    )* };
+}
+
+at_position! {
+    preadv2 as readv;
+    preadv64v2 as readv;
+    pwritev2 as writev;
+    pwritev64v2 as writev;
+}
+
+/// Replaces sockatmark(3), which the C library answers by a request of ioctl(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn sockatmark(fd: c_int) -> c_int {
+    if api::is_ours(fd) {
+        return api::failed(libc::ENOTTY);
+    }
+    // SAFETY: the function takes no pointer.
+    unsafe { real::sockatmark(fd) }
+}
+
 /// The fortified read(2) of programs built with _FORTIFY_SOURCE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __read_chk(

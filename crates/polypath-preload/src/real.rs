@@ -30,6 +30,11 @@ polypath_sockets::real! {
     readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t;
     write(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t;
     writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t;
+    preadv2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+    preadv64v2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+    pwritev2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+    pwritev64v2(fd: c_int, parts: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+    sockatmark(fd: c_int) -> c_int;
     recvfrom(fd: c_int, buffer: *mut c_void, count: size_t, flags: c_int, address: *mut sockaddr,
         length: *mut socklen_t) -> ssize_t;
     recvmmsg(fd: c_int, messages: *mut mmsghdr, count: u32, flags: c_int, timeout: *mut timespec)

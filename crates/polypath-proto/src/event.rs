@@ -127,6 +127,12 @@ pub enum Event {
         /// The bytes of the causes, at most 256 of them.
         causes: Bytes,
     },
+    /// The peer authenticates its chunks with another key than before (SCTP_AUTH_NEW_KEY, RFC 6458
+    /// 6.1.8).
+    AuthKeyUsed {
+        /// Number of the key.
+        key: u16,
+    },
     /// The peer has started the shutdown: it sends no new data (RFC 9260 9.2).
     PeerShutdown,
     /// The peer has aborted the association with these error causes (RFC 9260 3.3.10), as its ABORT

@@ -101,7 +101,9 @@ mod transmit;
 pub mod wire;
 
 pub use association::procedures;
-pub use association::{AcceptedRequests, Association, Budget, StreamMut, StreamReset};
+pub use association::{
+    AcceptedRequests, Association, AssociationState, Budget, StreamMut, StreamReset,
+};
 pub use auth::{AuthKeys, ChunkTypes, KeyError};
 pub use config::{
     Config, ConfigBuilder, DEFAULT_PROFILE, Overrides, PARAMETERS, Parameter, Profile, Registered,

@@ -66,6 +66,10 @@ pub struct AssociationStats {
     pub bytes_received: u64,
     /// DATA chunks received more than once.
     pub duplicates_received: u64,
+    /// Unordered DATA chunks sent for the first time.
+    pub unordered_chunks_sent: u64,
+    /// Unordered DATA chunks received, duplicates included.
+    pub unordered_chunks_received: u64,
     /// SACKs sent.
     pub sacks_sent: u64,
     /// SACKs received.

@@ -23,6 +23,9 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
 }
 
+/// A request of ioctl(2) that the crate `libc` does not have.
+pub const SIOCATMARK: c_ulong = 0x8905;
+
 /// Result of a call that found nothing and may wait.
 const WAIT: isize = isize::MIN;
 
@@ -135,6 +138,20 @@ pub fn is_borrowed() -> bool {
 pub fn failed(number: c_int) -> c_int {
     errno::set(number);
     -1
+}
+
+/// Whether preadv2(2) and pwritev2(2) with this position and these flags do as readv(2) and
+/// writev(2) on a socket.
+///
+/// # Errors
+///
+/// The error number otherwise: a socket has no position, and no `RWF_NOWAIT`.
+pub const fn at_position(offset: i64, flags: c_int) -> Result<(), c_int> {
+    const KNOWN: c_int = libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC | libc::RWF_APPEND;
+    if offset != -1 {
+        return Err(libc::ESPIPE);
+    }
+    if flags & !KNOWN == 0 { Ok(()) } else { Err(libc::EOPNOTSUPP) }
 }
 
 /// Closes a descriptor of an SCTP socket; `None` if it is none.
@@ -264,8 +281,8 @@ functions! {
             to.write_unaligned(size);
             Ok(0)
         }
-        // SIOCOUTQ.
-        libc::TIOCOUTQ => Err(libc::ENOTTY),
+        // The former is SIOCOUTQ.
+        libc::TIOCOUTQ | SIOCATMARK => Err(libc::ENOTTY),
         _ => errno::check(real::ioctl(fd, request, argument) as isize).map(|value| value as isize),
     };
     shutdown(fd: c_int, how: c_int) -> c_int, sock => done(calls::shutdown(fd, sock, how));

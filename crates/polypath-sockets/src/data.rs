@@ -316,10 +316,24 @@ enum Taken {
 fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
     let room: usize = parts.iter().map(|part| part.iov_len).sum();
     match sock.link.inbox().take(fd, room, peek, |bytes| scatter(parts, bytes))? {
-        Found::Bytes { header, size, end } => Ok(Taken::Bytes { header, size, end }),
+        Found::Bytes { header, size, end } => {
+            if !peek && header.is_data() {
+                has_read(sock, header.association, size);
+            }
+            Ok(Taken::Bytes { header, size, end })
+        }
         Found::Nothing => Ok(Taken::Nothing),
         Found::Over => Ok(Taken::Over),
         Found::Shared => take_from_pair(fd, sock, parts, room, peek),
+    }
+}
+
+/// Notes that the program has read bytes of an association's messages, so that the peer can send
+/// more.
+fn has_read(sock: &Sock, association: i32, size: usize) {
+    match &sock.many {
+        None => sock.link.has_read(size),
+        Some(many) => many.get(association).iter().for_each(|link| link.has_read(size)),
     }
 }
 

@@ -581,7 +581,7 @@ async fn deliver(link: &Link, received: &Received) {
         return notify::aborted(link, received).await;
     }
     if link.unread_end.load(Ordering::Acquire) {
-        return;
+        return link.has_read(received.payload.len());
     }
     let unordered = if received.unordered { abi::SCTP_UNORDERED } else { 0 };
     let size = received.payload.len();
@@ -597,7 +597,11 @@ async fn deliver(link: &Link, received: &Received) {
             cumulative_tsn: if received.unordered { received.cumulative_tsn.0 } else { 0 },
             ..Header::new(Kind::Data)
         };
-        link.deliver(&header, &piece).await;
+        if !link.deliver(&header, &piece).await {
+            link.has_read(piece.len());
+        } else if link.inbox().is_shared() {
+            link.forget_unread();
+        }
     }
 }
 

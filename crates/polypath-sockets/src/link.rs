@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -111,7 +111,16 @@ pub(crate) struct Link {
     association: Mutex<Option<Association>>,
     /// Address and port of the peer.
     pub(crate) peer: Mutex<Option<SocketAddr>>,
+    /// Bytes that the program has read and the core does not know of yet, and as many as it learns
+    /// of at a time.
+    read: AtomicUsize,
+    read_share: AtomicUsize,
 }
+
+/// The core learns of what the program has read when that is this share of the receive buffer, and
+/// at the latest after this number of bytes.
+const READ_SHARE: usize = 64;
+const MOST_READ: usize = 16 * 1024;
 
 /// Value of an option that the program has not set.
 const UNSET: u32 = u32::MAX;
@@ -157,6 +166,8 @@ impl Link {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             association: Mutex::new(None),
             peer: Mutex::new(None),
+            read: AtomicUsize::new(0),
+            read_share: AtomicUsize::new(0),
         }
     }
 
@@ -311,10 +322,33 @@ impl Link {
             self.streams.store(association.streams().0.into(), Ordering::Release);
             association.set_max_fragment(self.max_segment());
             association.keep_undelivered();
+            // What waits for the program takes room in the window.
+            association.count_unread();
+            let share = association.config().receive_buffer() as usize / READ_SHARE;
+            self.read_share.store(share.min(MOST_READ), Ordering::Release);
         }
         // The old one is dropped after the lock is released.
         let old = std::mem::replace(&mut *lock(&self.association), association);
         drop(old);
+    }
+}
+
+impl Link {
+    /// The program has read this number of bytes of the association's messages.
+    pub(crate) fn has_read(&self, bytes: usize) {
+        let read = self.read.fetch_add(bytes, Ordering::AcqRel) + bytes;
+        if read >= self.read_share.load(Ordering::Acquire)
+            && let Some(association) = self.association()
+        {
+            association.has_read(self.read.swap(0, Ordering::AcqRel));
+        }
+    }
+
+    /// What waits for the program takes no room in the window: it may be read elsewhere.
+    pub(crate) fn forget_unread(&self) {
+        if let Some(association) = self.association() {
+            association.has_read(usize::MAX);
+        }
     }
 }
 

@@ -44,6 +44,12 @@ pub(crate) async fn established(link: &Link, association: &Association) {
     }
 }
 
+/// Reports that the peer uses another key.
+async fn new_key(link: &Link, key: u16) {
+    const NEW_KEY: u32 = 0;
+    authentication(link, NEW_KEY, key).await;
+}
+
 /// Reports that a deactivated key is not used any more to send.
 pub(crate) async fn free_key(link: &Link, key: u16) {
     const FREE_KEY: u32 = 1;
@@ -97,6 +103,7 @@ pub(crate) async fn event(link: &Link, association: &Association, event: &Event)
             lost(link, association).await;
         }
         Event::PeerAborted { causes } => *lock(&link.causes) = causes.clone(),
+        Event::AuthKeyUsed { key } => new_key(link, *key).await,
         Event::PeerShutdown => {
             let mut writer = begin(abi::SHUTDOWN_EVENT, 0, 12);
             writer.i32(link.id);

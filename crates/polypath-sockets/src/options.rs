@@ -1,10 +1,10 @@
 //! Socket options (RFC 6458 8), with Linux's structures and numbers.
 
-use std::ffi::c_int;
+use std::ffi::{CString, c_int};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use polypath::{AddressError, ReconfigError, StreamId, StreamReset};
+use polypath::{AddressError, Extension, ReconfigError, StreamId, StreamReset};
 
 use crate::bytes::{Reader, Writer};
 use crate::errno::Errno;
@@ -54,6 +54,7 @@ pub(crate) fn get(fd: c_int, sock: &Sock, name: c_int, request: &[u8]) -> Errno<
     // Programs built with older headers know fewer types and fields.
     let least = match name {
         abi::EVENTS => 1,
+        abi::GET_ASSOC_STATS => 4,
         _ => value.len(),
     };
     if request.len() < least { Err(libc::EINVAL) } else { Ok(value) }
@@ -63,7 +64,13 @@ pub(crate) fn get(fd: c_int, sock: &Sock, name: c_int, request: &[u8]) -> Errno<
 fn stored(sock: &Sock, name: c_int, options: &Options, reader: Reader<'_>) -> Errno<Vec<u8>> {
     let mut writer = Writer::default();
     let id = reader.i32(0);
-    let supported = |on: bool| Ok(assoc_value(id, on.into()));
+    // Of an association: whether both sides have offered it.
+    let present = is_present(sock, id).unwrap_or(false) && sock.is_local();
+    let agreed = if present { sock.association(id).ok() } else { None };
+    let supported = |extension: Extension, wanted: bool| {
+        let on = agreed.as_ref().map_or(wanted, |both| both.has_agreed_on(extension));
+        Ok(assoc_value(id, on.into()))
+    };
     let config = || parameters::config(options);
     match name {
         abi::INITMSG => {
@@ -90,13 +97,36 @@ fn stored(sock: &Sock, name: c_int, options: &Options, reader: Reader<'_>) -> Er
             let many = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?;
             Ok(integer(many.autoclose.load(Ordering::Acquire) as i32))
         }
-        abi::PR_SUPPORTED => supported(options.partial_reliability),
-        abi::RECONFIG_SUPPORTED => supported(config()?.stream_reconfiguration()),
-        abi::INTERLEAVING_SUPPORTED => supported(config()?.interleaving()),
-        abi::ASCONF_SUPPORTED => supported(config()?.dynamic_addresses()),
-        abi::AUTH_SUPPORTED => supported(config()?.authentication()),
-        abi::ECN_SUPPORTED => supported(config()?.ecn()),
-        abi::ENABLE_STREAM_RESET => Ok(assoc_value(id, sock.link.accepted())),
+        abi::PR_SUPPORTED => {
+            let interleaves =
+                agreed.as_ref().is_some_and(|both| both.has_agreed_on(Extension::Interleaving));
+            let extension = match interleaves {
+                true => Extension::InterleavedForwardTsn,
+                false => Extension::PartialReliability,
+            };
+            supported(extension, options.partial_reliability)
+        }
+        abi::RECONFIG_SUPPORTED => {
+            supported(Extension::StreamReconfiguration, config()?.stream_reconfiguration())
+        }
+        abi::INTERLEAVING_SUPPORTED => supported(Extension::Interleaving, config()?.interleaving()),
+        abi::ASCONF_SUPPORTED => {
+            supported(Extension::DynamicAddresses, config()?.dynamic_addresses())
+        }
+        abi::AUTH_SUPPORTED => supported(Extension::Authentication, config()?.authentication()),
+        abi::ECN_SUPPORTED => supported(Extension::Ecn, config()?.ecn()),
+        abi::ENABLE_STREAM_RESET => {
+            let link = if is_present(sock, id)? { sock.member(id)? } else { sock.link.clone() };
+            Ok(assoc_value(id, link.accepted()))
+        }
+        abi::STREAM_SCHEDULER_VALUE => {
+            let (association, stream) = (sock.association(id)?, reader.u16(4));
+            if stream >= association.streams().0 {
+                return Err(libc::EINVAL);
+            }
+            let value = association.stream_value(StreamId(stream));
+            Ok(writer.i32(id).u16(stream).u16(value).done())
+        }
         abi::STREAM_SCHEDULER => Ok(assoc_value(id, options.scheduler.unwrap_or(0))),
         abi::EVENTS => {
             let events = sock.link.events.load(Ordering::Acquire);
@@ -266,7 +296,6 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
     let on = reader.i32(0) != 0;
     // `sctp_assoc_value`.
     let offered = reader.u32(4) != 0;
-    let idle = sock.link.phase() == Phase::Idle;
     let mut options = lock(&sock.options);
     match name {
         abi::INITMSG => options.change_init([0, 2, 4, 6].map(|offset| reader.u16(offset))),
@@ -283,8 +312,7 @@ fn store(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         abi::AUTO_ASCONF => options.auto_asconf = on,
         // What is off anyway.
         abi::PARTIAL_DELIVERY_POINT if !on => {}
-        abi::REUSE_PORT if idle => options.reuse_port = on,
-        abi::REUSE_PORT => return Err(libc::EFAULT),
+        abi::REUSE_PORT => options.reuse_port = on,
         abi::ADAPTATION_LAYER => options.adaptation = Some(reader.u32(0)),
         abi::AUTOCLOSE => {
             let many = sock.many.as_ref().ok_or(libc::EOPNOTSUPP)?;
@@ -361,6 +389,8 @@ fn request(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
         return Ok(());
     }
     let association = sock.association(id)?;
+    // As Linux, which asks its peer only for what it grants itself.
+    let accepts = |flag| -> Errno<bool> { Ok(sock.member(id)?.accepted() & flag != 0) };
     let list = || -> Errno<Vec<StreamId>> {
         let count = usize::from(reader.u16(6));
         let bytes = value.get(8..8 + 2 * count).ok_or(libc::EINVAL)?;
@@ -383,8 +413,14 @@ fn request(sock: &Sock, name: c_int, value: &[u8]) -> Errno<()> {
             if flags & !7 != 0 {
                 return Err(libc::EINVAL);
             }
-            association.accept_requests(accepted_requests(flags)).map_err(reconfiguration)
+            sock.member(id)?.set_accepted(flags);
+            // Linux keeps the value even if the two sides have not agreed on reconfiguration.
+            let _ = association.accept_requests(accepted_requests(flags));
+            Ok(())
         }
+        abi::RESET_STREAMS if !accepts(1)? => Err(libc::ENOPROTOOPT),
+        abi::RESET_ASSOC if !accepts(2)? => Err(libc::ENOPROTOOPT),
+        abi::ADD_STREAMS if !accepts(4)? => Err(libc::ENOPROTOOPT),
         abi::RESET_STREAMS => {
             let reset = match reader.u16(4) {
                 1 => StreamReset::Incoming,
@@ -480,6 +516,13 @@ pub(crate) fn get_socket(sock: &Sock, level: c_int, name: c_int) -> Option<Errno
         // The pair's is larger.
         (libc::SOL_SOCKET, libc::SO_SNDBUF) if options.send_buffer.is_none() => abi::BUFFER,
         (libc::SOL_SOCKET, libc::SO_REUSEADDR) => options.reuse_address.into(),
+        (libc::SOL_SOCKET, libc::SO_REUSEPORT) => options.shares_port.into(),
+        // What only local sockets have.
+        (libc::SOL_SOCKET, libc::SO_PEEK_OFF) => return Some(Err(libc::EOPNOTSUPP)),
+        (libc::SOL_SOCKET, SO_PEERGROUPS) => return Some(Err(libc::ENODATA)),
+        (libc::SOL_SOCKET, libc::SO_PEERCRED) => {
+            return Some(Ok([0, -1, -1].map(i32::to_ne_bytes).concat()));
+        }
         (libc::SOL_SOCKET, libc::SO_LINGER) => {
             let (on, seconds) = options.linger;
             return Some(Ok([i32::from(on).to_ne_bytes(), seconds.to_ne_bytes()].concat()));
@@ -509,7 +552,10 @@ pub(crate) fn set_socket(
     let reader = Reader(value);
     let mut options = lock(&sock.options);
     match (level, name) {
+        (libc::SOL_SOCKET, libc::SO_BINDTODEVICE) => return Some(bind_to_device(value)),
         (libc::SOL_SOCKET, _) if value.len() < 4 => return Some(Err(libc::EINVAL)),
+        (libc::SOL_SOCKET, libc::SO_PEEK_OFF) => return Some(Err(libc::EOPNOTSUPP)),
+        (libc::SOL_SOCKET, libc::SO_REUSEPORT) => options.shares_port = reader.i32(0) != 0,
         (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
             options.send_buffer = Some(reader.i32(0));
             return None;
@@ -531,4 +577,22 @@ pub(crate) fn set_socket(
         }
     }
     Some(Ok(()))
+}
+
+/// An option of local sockets that the crate `libc` does not have.
+const SO_PEERGROUPS: c_int = 59;
+
+/// SO_BINDTODEVICE: the addresses decide about the devices.
+fn bind_to_device(value: &[u8]) -> Errno<()> {
+    let name: Vec<u8> = value.iter().copied().take_while(|byte| *byte != 0).collect();
+    if name.is_empty() {
+        return Ok(());
+    }
+    let name = CString::new(name).map_err(|_| libc::EINVAL)?;
+    // SAFETY: the name is a C string.
+    if unsafe { libc::if_nametoindex(name.as_ptr()) } == 0 {
+        return Err(libc::ENODEV);
+    }
+    report::missed("setsockopt SO_BINDTODEVICE");
+    Err(libc::EOPNOTSUPP)
 }

@@ -60,9 +60,12 @@ fn share(table: &socket::Frozen, engine: &engine::Frozen) {
         let many = sock.many.as_ref();
         let route = many.map_or_else(|| sock.link.route(), |many| lock(&many.route).clone());
         share(&sock.link, route);
+        sock.link.forget_unread();
+        many.iter().flat_map(|many| many.all()).for_each(|link| link.forget_unread());
     }
     for arrived in engine::arrived(engine) {
         share(&arrived.link, arrived.link.route());
+        arrived.link.forget_unread();
     }
 }
 

@@ -108,6 +108,8 @@ pub(crate) fn check_set(sock: &Sock, name: c_int, value: &[u8]) -> Errno<Option<
     let options = *lock(&sock.options);
     match name {
         abi::AUTOCLOSE if sock.many.is_none() => return Err(libc::EOPNOTSUPP),
+        abi::REUSE_PORT if sock.many.is_some() => return Err(libc::EOPNOTSUPP),
+        abi::REUSE_PORT if lock(&sock.names).bound => return Err(libc::EFAULT),
         abi::SET_PEER_PRIMARY_ADDR if !parameters::config(&options)?.dynamic_addresses() => {
             return Err(libc::EPERM);
         }
@@ -157,7 +159,9 @@ pub(crate) fn check_get(sock: &Sock, name: c_int, request: &[u8]) -> Errno<()> {
         abi::HMAC_IDENT if !security::is_authenticated(&lock(&sock.options))? => {
             return Err(libc::EACCES);
         }
-        abi::LOCAL_AUTH_CHUNKS if request.len() < 8 => return Err(libc::EINVAL),
+        abi::LOCAL_AUTH_CHUNKS | abi::PEER_AUTH_CHUNKS if request.len() < 8 => {
+            return Err(libc::EINVAL);
+        }
         _ => {}
     }
     let Some((size, scope)) = rule(name) else { return Ok(()) };

@@ -169,10 +169,11 @@ pub(crate) fn find(fd: c_int) -> Option<Arc<Sock>> {
 }
 
 /// Whether a socket may have this address, or the wildcard, and this port: EADDRINUSE if another
-/// socket of this process has them, unless both have SO_REUSEADDR and the other one does not
-/// listen. Sockets that accept has returned do not count.
+/// socket of this process has them, unless both have SO_REUSEADDR or SCTP_REUSE_PORT and the other
+/// one does not listen, or both have SO_REUSEPORT. Sockets that accept has returned do not count.
 pub(crate) fn check_free(sock: &Sock, ip: IpAddr, port: u16) -> Errno<()> {
-    let reuses = lock(&sock.options).reuse_address;
+    let own = *lock(&sock.options);
+    let reuses = |options: &Options| options.reuse_address || options.reuse_port;
     let wanted = sock.families();
     // The lock of the table is not held while those of sockets are.
     let others: Vec<_> = lock(&TABLE).values().cloned().collect();
@@ -189,7 +190,9 @@ pub(crate) fn check_free(sock: &Sock, ip: IpAddr, port: u16) -> Errno<()> {
             (false, addresses) => addresses.contains(&ip),
         };
         let listens = other.link.phase() == Phase::Listening;
-        let both = reuses && lock(&other.options).reuse_address && !listens;
+        let others = *lock(&other.options);
+        let both = (reuses(&own) && reuses(&others) && !listens)
+            || (own.shares_port && others.shares_port);
         names.bound && port != 0 && names.port == port && same && !both
     });
     others.into_iter().for_each(release);

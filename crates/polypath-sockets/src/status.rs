@@ -3,19 +3,15 @@
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
-use polypath::{AbandonedCounts, Path, PathState, StreamId};
+use polypath::{AbandonedCounts, AssociationState, Path, PathState, StreamId};
 
 use crate::bytes::{Reader, Writer};
 use crate::errno::Errno;
-use crate::link::{Phase, lock};
+use crate::link::lock;
 use crate::lookup::{path, primary};
 use crate::parameters::ms;
 use crate::socket::Sock;
 use crate::{abi, address, calls};
-
-/// `sstat_state`.
-const COOKIE_WAIT: i32 = 2;
-const ESTABLISHED: i32 = 4;
 
 pub(crate) fn get(sock: &Sock, name: i32, request: &[u8]) -> Errno<Vec<u8>> {
     let id = Reader(request).i32(0);
@@ -82,10 +78,7 @@ fn paddrinfo(sock: &Sock, id: i32, path: &Path, port: u16) -> Vec<u8> {
 fn status(sock: &Sock, id: i32) -> Errno<Vec<u8>> {
     let association = sock.association(id)?;
     let link = sock.member(id)?;
-    let state = match link.phase() {
-        Phase::Connecting => COOKIE_WAIT,
-        _ => ESTABLISHED,
-    };
+    let state = state(association.state());
     let primary = primary(&association)?;
     let (outgoing, incoming) = association.streams();
     let in_flight: u32 = association.paths().iter().map(|path| path.view.in_flight).sum();
@@ -98,11 +91,28 @@ fn status(sock: &Sock, id: i32) -> Errno<Vec<u8>> {
     Ok(writer.raw(&paddrinfo(sock, link.id, &primary, association.peer_port())).done())
 }
 
-/// `sctp_assoc_stats`. What the core does not count is 0: gap blocks, and chunks by kind.
+/// `sstat_state`.
+const fn state(state: AssociationState) -> i32 {
+    match state {
+        AssociationState::Closed => 1,
+        AssociationState::CookieWait => 2,
+        AssociationState::CookieEchoed => 3,
+        AssociationState::ShutdownPending => 5,
+        AssociationState::ShutdownSent => 6,
+        AssociationState::ShutdownReceived => 7,
+        AssociationState::ShutdownAckSent => 8,
+        // Established.
+        _ => 4,
+    }
+}
+
+/// `sctp_assoc_stats`. What the core does not count is 0: gap blocks, and control chunks.
 fn stats(sock: &Sock, id: i32) -> Errno<Vec<u8>> {
     let association = sock.association(id)?;
     let (stats, paths) = (association.stats(), association.paths());
     let sum = |of: fn(&polypath::PathStats) -> u64| paths.iter().map(|path| of(&path.stats)).sum();
+    // Paths that were removed are not counted.
+    let ordered = u64::saturating_sub;
     let slowest = paths.iter().max_by_key(|path| path.view.rto);
     let peer = slowest.map(|path| SocketAddr::new(path.view.remote, association.peer_port()));
     let mut writer = Writer::default();
@@ -121,10 +131,10 @@ fn stats(sock: &Sock, id: i32) -> Errno<Vec<u8>> {
         0,
         stats.duplicates_received,
         0,
-        0,
-        0,
-        sum(|path| path.data_chunks_sent),
-        sum(|path| path.data_chunks_received),
+        stats.unordered_chunks_sent,
+        stats.unordered_chunks_received,
+        ordered(sum(|path| path.data_chunks_sent), stats.unordered_chunks_sent),
+        ordered(sum(|path| path.data_chunks_received), stats.unordered_chunks_received),
         0,
         0,
     ];

@@ -58,6 +58,8 @@ pub(crate) struct Options {
     pub(crate) interleave: u32,
     pub(crate) reuse_port: bool,
     pub(crate) reuse_address: bool,
+    /// SO_REUSEPORT.
+    pub(crate) shares_port: bool,
     /// SO_RCVBUF and SO_SNDBUF as the program has set them.
     pub(crate) receive_buffer: Option<i32>,
     pub(crate) send_buffer: Option<i32>,
@@ -102,6 +104,7 @@ impl Default for Options {
             interleave: 0,
             reuse_port: false,
             reuse_address: false,
+            shares_port: false,
             receive_buffer: None,
             send_buffer: None,
             linger: (false, 0),

@@ -187,7 +187,7 @@ fn option<T>(call: &Call<'_>, fd: c_int, name: c_int, value: &mut T) -> Answer<i
 /// ioctl(2).
 pub(crate) fn control(call: &Call<'_>, fd: c_int) -> Answer {
     let request = call.args[1] as c_ulong;
-    if request != libc::FIONREAD && request != libc::TIOCOUTQ {
+    if ![libc::FIONREAD, libc::TIOCOUTQ, api::SIOCATMARK].contains(&request) {
         return Err(Stop::Proceed);
     }
     let mut size: c_int = 0;

@@ -2,7 +2,7 @@
 
 use std::ffi::c_long;
 
-use polypath_sockets::{api, foreign};
+use polypath_sockets::api;
 
 use crate::call::{Answer, Call, Socket, Stop};
 use crate::calls::{accept, close, connecting, control, done, duplicate, name, open, replace};
@@ -76,8 +76,8 @@ fn on_socket(call: &Call<'_>, socket: &Socket) -> Answer {
         libc::SYS_ioctl => control(call, fd),
         libc::SYS_sendfile => Err(Stop::Error(libc::EINVAL)),
         libc::SYS_preadv2 | libc::SYS_pwritev2 => {
-            foreign::missed("preadv2 and pwritev2 by system calls");
-            Err(Stop::Error(libc::EOPNOTSUPP))
+            api::at_position(args[3].cast_signed(), call.int(5)).map_err(Stop::Error)?;
+            messages::answer(call, fd)
         }
         _ => messages::answer(call, fd),
     }

@@ -31,7 +31,7 @@ pub(crate) fn answer(call: &Call<'_>, fd: c_int) -> Answer {
             let bytes = outgoing(call, &[Place::new(args[1], size(args[2])?)])?;
             send(call, fd, &bytes, 0)
         }
-        libc::SYS_writev => {
+        libc::SYS_writev | libc::SYS_pwritev2 => {
             let bytes = outgoing(call, &parts(call, args[1], args[2], libc::EINVAL)?)?;
             send(call, fd, &bytes, 0)
         }
@@ -45,7 +45,9 @@ pub(crate) fn answer(call: &Call<'_>, fd: c_int) -> Answer {
             each(call, call.int(3), |at, flags| send_message(call, fd, at, flags))
         }
         libc::SYS_read => receive(call, fd, &[Place::new(args[1], size(args[2])?)]),
-        libc::SYS_readv => receive(call, fd, &parts(call, args[1], args[2], libc::EINVAL)?),
+        libc::SYS_readv | libc::SYS_preadv2 => {
+            receive(call, fd, &parts(call, args[1], args[2], libc::EINVAL)?)
+        }
         libc::SYS_recvfrom => receive_from(call, fd),
         libc::SYS_recvmsg => receive_message(call, fd, args[1], call.int(2)),
         libc::SYS_recvmmsg => {

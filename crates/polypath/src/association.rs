@@ -7,10 +7,10 @@ use std::time::Duration;
 use polypath_dtls::{Fingerprint, Refusal};
 use polypath_proto::policy::{Policy, StreamScheduler};
 use polypath_proto::{
-    Abandoned, AcceptedRequests, AddressError, AssociationId, AssociationStats, AuthKeys,
-    ChunkTypes, CloseReason, Config, ConfigError, Delivery, KeyError, Message, PathError, PathId,
-    Preference, Received, ReconfigError, Reliability, SendError as Refused, StreamId, StreamReset,
-    Thresholds, Time, Undelivered,
+    Abandoned, AcceptedRequests, AddressError, AssociationId, AssociationState, AssociationStats,
+    AuthKeys, ChunkTypes, CloseReason, Config, ConfigError, Delivery, Extension, KeyError, Message,
+    PathError, PathId, Preference, Received, ReconfigError, Reliability, SendError as Refused,
+    StreamId, StreamReset, Thresholds, Time, Undelivered,
 };
 use tokio::sync::broadcast;
 
@@ -276,6 +276,21 @@ impl Association {
         })
     }
 
+    /// From now on, a message that was received takes room in the receive buffer until
+    /// [`has_read`](Self::has_read): for a program that queues messages before it uses them.
+    pub fn count_unread(&self) {
+        self.with(|association, _| association.count_unread());
+    }
+
+    /// The program has used this number of payload bytes of the messages that it received.
+    pub fn has_read(&self, bytes: usize) {
+        self.0.shared.with(|state| {
+            if self.protocol(state).has_read(bytes) {
+                state.poke();
+            }
+        });
+    }
+
     /// The association's events from now on. At most 256 are queued for a slow receiver, which gets
     /// [`EventsError::Lagged`](crate::EventsError::Lagged) when it misses some.
     pub fn events(&self) -> Events {
@@ -375,6 +390,21 @@ impl Association {
                 _ => SendError::ShuttingDown,
             }
         })
+    }
+
+    /// A stream's value for the scheduler; see [`set_stream_value`](Self::set_stream_value).
+    pub fn stream_value(&self, stream: StreamId) -> u16 {
+        self.read(|association| association.stream_value(stream))
+    }
+
+    /// Whether both sides have agreed on an extension in the handshake.
+    pub fn has_agreed_on(&self, extension: Extension) -> bool {
+        self.read(|association| association.has_agreed_on(extension))
+    }
+
+    /// The state of the association (sstat_state of RFC 6458 8.2.1).
+    pub fn state(&self) -> AssociationState {
+        self.read(polypath_proto::Association::state)
     }
 
     /// Sets how the messages of a stream are sent from now on, or with `None` those of all streams:

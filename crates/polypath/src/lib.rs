@@ -76,11 +76,11 @@ pub use polypath_dtls::{Fingerprint, Identity, KeyLog, KnownFingerprint, Refusal
 pub use polypath_proto as proto;
 pub use polypath_proto::{
     Abandoned, AbandonedCounts, AcceptedRequests, AddressChange, AddressError, AssociationId,
-    AssociationStats, AuthKeys, ChunkTypes, CloseReason, Config, ConfigError, Delivery, Ecn,
-    EndpointStats, Event, Fragmentation, KeyError, Message, PathError, PathId, PathMtu,
-    PathMtuState, PathState, PathStats, PathView, Ppid, Preference, Received, ReconfigError,
-    Reconfigured, Reliability, RouteTable, StreamId, StreamReset, Thresholds, Time, Tsn,
-    Undelivered, Window,
+    AssociationState, AssociationStats, AuthKeys, ChunkTypes, CloseReason, Config, ConfigError,
+    Delivery, Ecn, EndpointStats, Event, Extension, Fragmentation, KeyError, Message, PathError,
+    PathId, PathMtu, PathMtuState, PathState, PathStats, PathView, Ppid, Preference, Received,
+    ReconfigError, Reconfigured, Reliability, RouteTable, StreamId, StreamReset, Thresholds, Time,
+    Tsn, Undelivered, Window,
 };
 pub use routes::SystemRoutes;
 pub use secure::ENCRYPTED_ONLY;

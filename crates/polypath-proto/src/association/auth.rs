@@ -19,11 +19,14 @@ pub(super) struct Keys {
     shared: AuthKeys,
     /// The keys derived from them, if both sides have agreed on authentication.
     derived: Option<Box<Authentication>>,
+    /// Number of the key that the peer has used last.
+    of_peer: u16,
 }
 
 impl Keys {
     pub(super) const fn new(shared: AuthKeys) -> Self {
-        Self { shared, derived: None }
+        let of_peer = shared.active();
+        Self { shared, derived: None, of_peer }
     }
 
     /// Whether both sides have agreed on authentication.
@@ -95,6 +98,11 @@ impl Keys {
     /// Whether this side accepts such a chunk only authenticated.
     pub(super) fn demand(&self, ty: u8) -> bool {
         self.derived.as_ref().is_some_and(|auth| auth.demands(ty))
+    }
+
+    /// Notes the key of an AUTH chunk that was verified; true if the peer used another one before.
+    pub(super) fn note_key(&mut self, key: u16) -> bool {
+        std::mem::replace(&mut self.of_peer, key) != key
     }
 
     /// Whether the chunks after an AUTH chunk are to be processed; `rest` is the packet from the

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use super::data::largest_chunk;
 use super::reconfig::{AcceptedRequests, Request, StreamReset};
-use super::state::State;
+use super::state::{AssociationState, State};
 use super::{Association, StreamMut};
 use crate::auth::{AuthKeys, ChunkTypes, KeyError};
 use crate::config::refused_thresholds;
 use crate::constants::{Delivery, Thresholds};
 use crate::error::{AddressError, PathError, ReconfigError, SendError};
 use crate::event::{Message, Received};
+use crate::extension::Extension;
 use crate::ids::{PathId, StreamId};
 use crate::init;
 use crate::outbox::Control;
@@ -109,6 +110,16 @@ impl Association {
         self.sending.queue.set_value(stream, value);
         self.reschedule();
         Ok(())
+    }
+
+    /// Whether both sides have agreed on an extension in the handshake.
+    pub const fn has_agreed_on(&self, extension: Extension) -> bool {
+        self.handshake.extensions.contains(extension)
+    }
+
+    /// The state of the association (RFC 9260 4).
+    pub const fn state(&self) -> AssociationState {
+        self.state.public()
     }
 
     /// A stream's value for the scheduler; see [`set_stream_value`](Self::set_stream_value).
@@ -396,6 +407,25 @@ impl Association {
         self.tune_receive_buffer(now);
         self.stats.bytes_received += received.payload.len() as u64;
         self.stats.messages_received += u64::from(received.end);
+        self.update_window();
+    }
+
+    /// From now on, a message that [`recv`](Self::recv) returns takes room in the receive buffer
+    /// until [`has_read`](Self::has_read): for an application that queues messages before it uses
+    /// them.
+    pub fn count_unread(&mut self) {
+        self.receiving.count_unread();
+    }
+
+    /// The application has used this number of payload bytes of the messages that it took. True if
+    /// the peer is to learn of the room at once.
+    pub fn has_read(&mut self, bytes: usize) -> bool {
+        self.receiving.read(bytes);
+        self.update_window()
+    }
+
+    /// Sends a SACK if the receive buffer has much more room than the peer knows of.
+    fn update_window(&mut self) -> bool {
         // RFC 9260 6.2: "an additional SACK chunk MAY be sent ... to update the a_rwnd".
         let chunk = largest_chunk(&self.receiving, &self.paths);
         if self.state.may_receive_data()
@@ -403,7 +433,9 @@ impl Association {
             && self.model.procedures.updates_window(self.receiving.announced, chunk)
         {
             self.receiving.ack.demand();
+            return true;
         }
+        false
     }
 
     /// Asks the peer to send to this local address (`SCTP_SET_PEER_PRIMARY_ADDR` of RFC 6458 8.3.6;

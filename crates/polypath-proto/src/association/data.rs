@@ -42,6 +42,7 @@ pub(super) struct Head {
     tsn: Tsn,
     stream: StreamId,
     immediate: bool,
+    unordered: bool,
     retransmission: bool,
     bytes: usize,
 }
@@ -52,6 +53,7 @@ impl From<&Data<'_>> for Head {
             tsn: d.tsn,
             stream: d.stream,
             immediate: d.immediate,
+            unordered: d.unordered,
             retransmission: d.retransmission,
             bytes: d.payload.len(),
         }
@@ -64,6 +66,7 @@ impl From<&IData<'_>> for Head {
             tsn: d.tsn,
             stream: d.stream,
             immediate: d.immediate,
+            unordered: d.unordered,
             retransmission: d.retransmission,
             bytes: d.payload.len(),
         }
@@ -136,6 +139,7 @@ impl Receiver<'_> {
         seen.first |= self.receiving.tsns().is_first(tsn);
         seen.retransmission |= chunk.retransmission && self.has(Extension::RetransmissionFlag);
         self.paths[path].stats.data_chunks_received += 1;
+        self.stats.unordered_chunks_received += u64::from(chunk.unordered);
         true
     }
 

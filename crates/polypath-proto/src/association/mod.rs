@@ -127,6 +127,7 @@ use procedures::Side;
 pub(crate) use procedures::{SENDERS, SenderModel};
 use reconfig::Reconfig;
 pub use reconfig::{AcceptedRequests, StreamReset};
+pub use state::AssociationState;
 use state::{CookieWait, State};
 
 /// One association with a peer, over all paths between the two.

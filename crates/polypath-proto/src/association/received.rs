@@ -443,7 +443,11 @@ impl Association {
     /// Whether the chunks after an AUTH chunk are to be processed; `rest` is the packet from the
     /// AUTH chunk on.
     fn verify(&mut self, path: Option<PathId>, auth: &Auth<'_>, rest: &[u8]) -> bool {
-        self.auth.verify(path, auth, rest, &mut self.outbox, &mut self.stats)
+        let trusted = self.auth.verify(path, auth, rest, &mut self.outbox, &mut self.stats);
+        if trusted && self.auth.note_key(auth.key_id) {
+            self.events.push(Event::AuthKeyUsed { key: auth.key_id });
+        }
+        trusted
     }
 
     /// Whether a COOKIE ECHO of the peer, the first chunk of a packet or after an AUTH chunk, is

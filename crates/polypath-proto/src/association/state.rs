@@ -27,6 +27,28 @@ use crate::event::{CloseReason, Event};
 use crate::ids::PathId;
 use crate::time::Time;
 
+/// States of an association (RFC 9260 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AssociationState {
+    /// The INIT has been sent.
+    CookieWait,
+    /// The COOKIE ECHO has been sent.
+    CookieEchoed,
+    /// Data flows in both directions.
+    Established,
+    /// This side shuts down once everything is acknowledged.
+    ShutdownPending,
+    /// This side has sent its SHUTDOWN.
+    ShutdownSent,
+    /// The peer has sent its SHUTDOWN; this side has data that is not acknowledged.
+    ShutdownReceived,
+    /// This side has answered the peer's SHUTDOWN.
+    ShutdownAckSent,
+    /// The association is over.
+    Closed,
+}
+
 /// T1-init runs (RFC 9260 5.1 A).
 #[derive(Debug)]
 pub(super) struct CookieWait {
@@ -99,6 +121,20 @@ impl State {
     /// Whether the peer's INIT parameters are known and one side has accepted the other's cookie.
     pub(super) const fn is_synchronised(&self) -> bool {
         !matches!(self, Self::CookieWait(_) | Self::CookieEchoed(_) | Self::Closed(_))
+    }
+
+    /// The state without its timers.
+    pub(super) const fn public(&self) -> AssociationState {
+        match self {
+            Self::CookieWait(_) => AssociationState::CookieWait,
+            Self::CookieEchoed(_) => AssociationState::CookieEchoed,
+            Self::Established => AssociationState::Established,
+            Self::ShutdownPending => AssociationState::ShutdownPending,
+            Self::ShutdownSent(_) => AssociationState::ShutdownSent,
+            Self::ShutdownReceived(_) => AssociationState::ShutdownReceived,
+            Self::ShutdownAckSent(_) => AssociationState::ShutdownAckSent,
+            Self::Closed(_) => AssociationState::Closed,
+        }
     }
 
     /// What the state permits.

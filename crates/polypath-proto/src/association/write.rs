@@ -182,6 +182,7 @@ impl Sender<'_> {
             let Some(out) = self.sending.flight.get(tsn) else { break };
             // The room was checked.
             let _ = out.write(tsn, still, false, w);
+            self.stats.unordered_chunks_sent += u64::from(out.content.unordered);
             self.sending.charge_window(tsn, size);
             let stats = &mut self.paths[path].stats;
             stats.data_chunks_sent += 1;

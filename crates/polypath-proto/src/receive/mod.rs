@@ -99,6 +99,9 @@ pub(crate) struct Receiving {
     /// Size of the largest chunk so far, in bytes with its header.
     largest: usize,
     reneged: bool,
+    /// Payload bytes that [`recv`](Self::recv) has returned and the application has not read, if it
+    /// reports that.
+    unread: Option<usize>,
 }
 
 const fn charge(payload: usize, chunks: u32) -> usize {
@@ -127,7 +130,25 @@ impl Receiving {
             kept: None,
             largest: 0,
             reneged: false,
+            unread: None,
         }
+    }
+
+    /// What [`recv`](Self::recv) returns counts against the window until [`read`](Self::read).
+    pub(crate) fn count_unread(&mut self) {
+        self.unread.get_or_insert(0);
+    }
+
+    /// The application has read this number of payload bytes.
+    pub(crate) fn read(&mut self, bytes: usize) {
+        if let Some(unread) = &mut self.unread {
+            *unread = unread.saturating_sub(bytes);
+        }
+    }
+
+    /// Bytes of the buffer that are in use.
+    fn used(&self) -> usize {
+        self.buffered + self.unread.unwrap_or(0)
     }
 
     /// Begins with the peer's initial TSN, its number of streams and the extensions that both sides
@@ -399,7 +420,7 @@ impl Receiving {
     /// Whether `size` bytes of payload and header fit the buffer, and `memory` bytes the memory
     /// limit.
     fn has_room(&self, size: usize, memory: usize) -> bool {
-        self.buffered + size <= self.backed && self.memory() + memory <= self.most_memory
+        self.used() + size <= self.backed && self.memory() + memory <= self.most_memory
     }
 
     /// Accounts for a chunk that passed reassembly, and queues the message that it completes.
@@ -520,7 +541,7 @@ impl Receiving {
         // had room when they became non-renegable, unless it is larger than every chunk before.
         let kept = self.kept.is_some_and(|kept| kept > self.tsns.place());
         let most = self.most_memory + BEYOND_PROMISES;
-        self.buffered == 0 || (kept && !self.streams.has_ready() && self.memory() + memory <= most)
+        self.used() == 0 || (kept && !self.streams.has_ready() && self.memory() + memory <= most)
     }
 
     pub(crate) fn recv(&mut self) -> Option<Received> {
@@ -537,10 +558,13 @@ impl Receiving {
     }
 
     pub(crate) fn recv_from(&mut self, stream: StreamId) -> Option<Received> {
-        let Self { streams, buffered, tuning, reassembly, tsns, .. } = self;
+        let Self { streams, buffered, tuning, reassembly, tsns, unread, .. } = self;
         streams.pop_from(stream, |piece| {
             let bytes = charge(piece.payload.len(), piece.chunks);
             *buffered -= bytes;
+            if let Some(unread) = unread {
+                *unread += piece.payload.len();
+            }
             tuning.read(bytes);
             reassembly.release(piece);
             Received {
@@ -568,7 +592,7 @@ impl Receiving {
     /// chunks take more memory per byte that the peer counts, so they shrink the window. The chunks
     /// held serve as the estimate of that ratio.
     pub(crate) fn window(&self) -> u32 {
-        let free = self.limit.saturating_sub(self.buffered);
+        let free = self.limit.saturating_sub(self.used());
         let held = self.held_memory();
         if held <= LEAST {
             // Too few chunks are held for an estimate.

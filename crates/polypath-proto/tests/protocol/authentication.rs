@@ -5,7 +5,7 @@ use polypath_proto::wire::{
     Checksum, Chunk, CommonHeader, Packet, PacketWriter, cause_code, chunk_type, parameter_type,
 };
 use polypath_proto::{
-    AuthKeys, ChunkTypes, Config, ConfigBuilder, KeyError, PathMtuState, VerificationTag,
+    AuthKeys, ChunkTypes, Config, ConfigBuilder, Event, KeyError, PathMtuState, VerificationTag,
 };
 
 fn config(chunks: &[u8]) -> ConfigBuilder {
@@ -290,7 +290,11 @@ fn keys_are_changed_while_it_runs() {
     let mark = net.log.len();
     net.am(0).change_auth_keys(|keys| keys.activate(9)).unwrap();
     net.send(0, 0, payload(1, 1000)).unwrap();
+    // RFC 6458 6.1.8: the peer's application learns when a key is used for the first time.
+    let used = Event::AuthKeyUsed { key: 9 };
+    assert!(!net.saw(1, &used));
     net.run(S(1));
+    assert!(net.saw(1, &used) && !net.saw(0, &used));
     assert_eq!(net.hosts[1].received.len(), 1);
     let packet = net.log[mark..].iter().find(|p| p.has("DATA")).unwrap();
     let parsed = Packet::parse(&packet.bytes, Checksum::Verify).unwrap();

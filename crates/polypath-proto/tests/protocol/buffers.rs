@@ -69,6 +69,35 @@ fn a_fixed_buffer_stays_as_it_is() {
     assert_eq!(net.a(1).receive_buffer(), MIB);
 }
 
+/// RFC 9260 6.2: the window is the room in the receive buffer. What the application has taken but
+/// not used is still in it.
+#[test]
+fn what_the_application_has_not_read_takes_room_in_the_window() {
+    let config = Config::rfc9260().to_builder().receive_buffer(50_000).build().unwrap();
+    let mut net = pair(1, config);
+    let hand = Hand::new(1).open(&mut net);
+    net.am(1).count_unread();
+    let mut sack = None;
+    for n in 1..=40 {
+        sack = message(&mut net, &hand, n, n - 1).or(sack);
+    }
+    // 35 messages of 1400 bytes fit; the application has taken all of them.
+    assert_eq!(net.hosts[1].received.len(), 35);
+    assert_eq!(sack.map(|sack| sack.rwnd), Some(0));
+    assert_eq!(net.a(1).stats().dropped_no_buffer, 5);
+    let mark = net.log.len();
+    assert!(!net.am(1).has_read(100), "too little to tell the peer");
+    assert!(net.am(1).has_read(20 * 1400 - 100));
+    net.run(MS(1));
+    let update = hand.answers(&net, mark).iter().rev().find_map(Sent::sack).unwrap();
+    assert_eq!(update.rwnd, 50_000 - 15 * 1400);
+    // More than there is.
+    net.am(1).has_read(usize::MAX);
+    message(&mut net, &hand, 36, 35);
+    message(&mut net, &hand, 37, 36);
+    assert_eq!(net.hosts[1].received.len(), 37);
+}
+
 /// RFC 9260 6.2: dropped, because they do not fit the window that was announced.
 #[test]
 fn gaps_do_not_enlarge_the_receive_buffer() {

@@ -32,6 +32,21 @@ fn three_packets_end_an_association() {
     }
 }
 
+/// RFC 9260 4.
+#[test]
+fn each_state_of_a_shutdown_is_seen() {
+    let mut net = open(1);
+    let states = |net: &Net| [0, 1].map(|h| net.a(h).state());
+    use AssociationState::{Established, ShutdownAckSent, ShutdownPending, ShutdownSent};
+    assert_eq!(states(&net), [Established; 2]);
+    net.nth("SHUTDOWN ACK", &[1], Fate::Drop);
+    net.send(0, 0, payload(1, 1000)).unwrap();
+    net.shutdown(0);
+    assert_eq!(states(&net), [ShutdownPending, Established]);
+    net.run(MS(500));
+    assert_eq!(states(&net), [ShutdownSent, ShutdownAckSent]);
+}
+
 /// RFC 9260 9.2: all data queued before the shutdown is delivered first.
 #[test]
 fn what_is_outstanding_is_delivered_first() {
