@@ -351,7 +351,7 @@ fn the_peer_restarts_with_other_numbers() {
     net.hosts[0] = setup.host(0, &config, false);
     net.connect(0);
     net.run(S(5));
-    assert!(net.saw(1, &polypath_proto::Event::Restarted));
+    assert!(net.saw(1, &Event::Restarted));
     net.send(0, 0, payload(2, 1000)).unwrap();
     net.send(1, 0, payload(2, 1000)).unwrap();
     net.run(S(2));
