@@ -300,6 +300,7 @@ impl Sender<'_> {
             self.restart_window(path);
         }
         self.note_proof(now, path);
+        self.send_again(now, path);
         self.model.procedures.on_heartbeat_answered(self, now, path, was);
         self.end_confirmation(now);
     }

@@ -128,6 +128,7 @@ impl Association {
                 break;
             }
         }
+        sender!(self).note_packet(now, seen.any());
         self.after_data(now, path, seen);
         let done = self.work().saturating_sub(work);
         let most = budget::most_work(packet.datagram().len(), outstanding);

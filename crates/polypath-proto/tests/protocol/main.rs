@@ -38,6 +38,7 @@ mod measuring;
 mod nr_sack;
 #[cfg(feature = "ns2")]
 mod ns2_recovery;
+mod outage;
 #[cfg(feature = "ns2")]
 mod parameters;
 mod partial_reliability;

@@ -67,17 +67,38 @@ fn data_from_outside_goes_on_once_something_goes_out() {
     assert_eq!(outcome.nats[0].counts.mappings, 2);
 }
 
-/// A new external address is a new path to the peer, which learns it from a HEARTBEAT.
+/// A new external address is a new path to the peer, which learns it from a HEARTBEAT: the receiver
+/// of a download sends one after a second of silence, the sender of an upload after T3-rtx. The
+/// data that waits for T3-rtx of the old path leaves on the new one at once.
 #[test]
 fn a_new_external_address_is_learned_from_a_heartbeat() {
-    let reset = format!("{}address = \"203.0.113.1\"\n", reset("4 s"));
-    let outcome = home("", &format!("{DOWNLOAD}{reset}"));
-    let remotes = |outcome: &Outcome| -> Vec<String> {
-        only(outcome).receiver.paths.iter().map(|path| path.remote.clone()).collect()
-    };
-    assert_eq!(remotes(&outcome), ["192.0.2.1", "203.0.113.1"]);
-    let gap = only(&outcome).back.longest_gap.unwrap();
-    assert!((4.0..32.0).contains(&(gap.start + gap.length)), "{gap:?}");
+    for (workload, longest) in [(DOWNLOAD, 1.5), (UPLOAD, 1.0)] {
+        let reset = format!("{}address = \"203.0.113.1\"\n", reset("4 s"));
+        let outcome = home("", &format!("{workload}{reset}"));
+        let association = only(&outcome);
+        let remotes = association.receiver.paths.iter().map(|path| path.remote.as_str());
+        assert_eq!(remotes.collect::<Vec<_>>(), ["192.0.2.1", "203.0.113.1"]);
+        let flow = if workload == UPLOAD { &association.forward } else { &association.back };
+        let gap = flow.longest_gap.unwrap();
+        assert!((4.0..4.1).contains(&gap.start) && gap.length < longest, "{workload}: {gap:?}");
+    }
+}
+
+/// An outage of the only path. T3-rtx alone notices its end up to as long after it as it lasts.
+#[test]
+fn a_transfer_goes_on_soon_after_an_outage() {
+    for workload in [UPLOAD, DOWNLOAD] {
+        for seconds in [2, 10, 30, 90] {
+            let fault = format!(
+                "[[fault]]\nat = \"4 s\"\nfor = \"{seconds} s\"\npath = 0\nkind = \"down\"\n"
+            );
+            let outcome = home("", &format!("{workload}{fault}"));
+            let association = only(&outcome);
+            let flow = if workload == UPLOAD { &association.forward } else { &association.back };
+            let late = flow.longest_gap.unwrap().length - f64::from(seconds);
+            assert!(late < (f64::from(seconds) / 3.0).clamp(0.5, 3.2), "{seconds} s: {late}");
+        }
+    }
 }
 
 /// A message from outside every 100 s. HEARTBEATs every 10 s refresh the mapping of 30 s
