@@ -119,7 +119,8 @@ fn heartbeats_keep_a_mapping_alive() {
     assert!(lost.nats[0].counts.refused > 0);
 }
 
-/// A NAT with a mapping for each address of the server: RFC 4787 4.1.
+/// A NAT with a mapping for each address of the server: RFC 4787 4.1. Each lets in only what comes
+/// from its address, so that the server needs a path of its own for each of them.
 #[test]
 fn each_address_of_the_peer_has_a_mapping() {
     for (mapping, mappings) in [("endpoint-independent", 1), ("address-dependent", 2)] {
@@ -138,7 +139,7 @@ fn each_address_of_the_peer_has_a_mapping() {
             between = ["laptop", "router"]
             rate = "10 Mbit/s"
             delay = "5 ms"
-            nat = {{ mapping = "{mapping}" }}
+            nat = {{ mapping = "{mapping}", filtering = "{mapping}" }}
             [[link]]
             between = ["router", "server.0"]
             delay = "5 ms"
@@ -153,7 +154,11 @@ fn each_address_of_the_peer_has_a_mapping() {
             workload = {{ size = "1 MB" }}
             "#
         ));
-        only(&outcome);
+        let paths = &only(&outcome).sender.paths;
+        assert_eq!(paths.len(), 2);
+        assert!(paths.iter().all(|path| path.state == "active"), "{mapping}: {paths:?}");
+        let paths = &only(&outcome).receiver.paths;
+        assert_eq!((paths.len(), paths[0].local.as_str()), (mappings as usize, "198.51.100.1"));
         assert_eq!(outcome.nats[0].name, "laptop->router");
         assert_eq!(
             (outcome.nats[0].counts.mappings, outcome.nats[0].counts.refused),
