@@ -176,3 +176,41 @@ fn heartbeats_that_are_off_stay_off() {
     net.run(S(60));
     assert_eq!(net.times(1, "HEARTBEAT").iter().filter(|ms| **ms > 1000).count(), 0);
 }
+
+/// The only path fails, and SACKs for data that has arrived over it are lost. Another path is
+/// confirmed just after a retransmission on the old one, and a SACK over it acknowledges that data.
+/// RFC 9260 8.2: that is no acknowledgement of something that has arrived over the old path since.
+#[test]
+fn a_sack_over_another_path_does_not_revive_the_old_one() {
+    let mut revived = 0;
+    for ms in [0, 5, 30, 100, 150] {
+        let mut net = pair(2, modern_without_heartbeats());
+        net.cuts.insert(1);
+        net.connect(0);
+        net.run(S(2));
+        net.send(0, 0, payload(1, 300_000)).unwrap();
+        net.run(MS(30));
+        net.cuts.insert(0);
+        net.run(S(14));
+        assert_eq!(net.states(0), [PathState::Inactive, PathState::Unconfirmed]);
+        let mark = net.log.len();
+        net.drive_until(S(30), |net| net.sent_since(0, mark).iter().any(|p| p.has("DATA")));
+        net.run(MS(ms));
+        let number = |p: &Sent| p.data().first().map(|data| data.n);
+        let again = net.sent_since(0, mark).iter().rev().find_map(number);
+        let arrived = |p: &Sent| p.delivered && p.net() == 0 && number(p) == again;
+        revived += usize::from(net.sent(0).iter().any(arrived));
+        net.cuts.remove(&1);
+        let now = net.now;
+        net.am(0).request_heartbeat(now, PathId(1)).unwrap();
+        net.drive_until(S(2), |net| !net.hosts[1].received.is_empty());
+        let became_active = |event: &Event| {
+            matches!(event, Event::PathState { path: PathId(0), to: PathState::Active, .. })
+        };
+        let after = now.as_nanos() / 1_000_000;
+        let events = net.events(0, became_active);
+        assert!(events.iter().all(|(at, _)| *at < after), "{ms} ms: {events:?}");
+        assert!(net.path(0, 0).error_count > 0, "{ms} ms");
+    }
+    assert!(revived > 0, "no retransmission of something that had arrived");
+}
