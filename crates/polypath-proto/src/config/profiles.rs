@@ -71,6 +71,7 @@ impl Config {
                 rto_min: Duration::from_millis(200),
                 initial_cwnd: 10,
                 data_with_cookie: true,
+                plain_init: true,
                 ecn: true,
                 // Twice the bandwidth-delay product of 1 Gbit/s and 250 ms.
                 receive_buffer: 64 << 20,

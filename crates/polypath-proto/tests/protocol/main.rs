@@ -46,6 +46,7 @@ mod partial_resets;
 mod partial_sacks;
 mod path_mtu;
 mod paths;
+mod plain_init;
 mod reconfiguration;
 mod recovery;
 mod retransmissions;
