@@ -27,7 +27,7 @@ impl Sender<'_> {
     }
 
     /// A packet of the peer has been processed, with DATA or not: a stream of data that stops may
-    /// have met an outage. Its sender will notice that; but if a NAT has forgotten its mapping, or
+    /// have met an outage. Its sender will notice that; but if a NAT has lost its mapping, or
     /// has another address now, only packets from the inside end the outage.
     pub(super) fn note_packet(&mut self, now: Time, data: bool) {
         if self.paths.watches_silence {

@@ -158,8 +158,8 @@ impl Sending {
     }
 }
 
-/// Whether the acknowledgement of a chunk that was sent more than once, `age` after it was last sent
-/// on `path`, may clear the errors of that path.
+/// Whether the acknowledgement of a chunk that was sent more than once, `age` after it was last
+/// sent on `path`, may clear the errors of that path.
 ///
 /// RFC 9260 8.2 clears them when data is acknowledged that was sent to the path's address. If the
 /// peer received a transmission from before the path failed and only its SACK was lost, as when a

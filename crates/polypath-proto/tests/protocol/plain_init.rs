@@ -1,4 +1,4 @@
-//! INITs without extensions, after others were not answered (`plain_init`, of the profile `modern`).
+//! INITs without extensions, after others were not answered (`plain_init`, profile `modern`).
 
 use crate::common::*;
 use polypath_proto::wire::chunk_type;
@@ -70,8 +70,8 @@ fn every_path_is_tried_first() {
     assert_eq!(long, [true, true, true, false, false, false, true, true, true]);
 }
 
-/// Both kinds have tags of their own: the INIT ACK for one with extensions, which agrees on them, is
-/// late, and does not open the association after one without.
+/// Both kinds have tags of their own: the INIT ACK for one with extensions, which agrees on them,
+/// is late, and does not open the association after one without.
 #[test]
 fn a_late_init_ack_of_the_other_kind_is_dropped() {
     let mut net = pair(1, Config::modern());

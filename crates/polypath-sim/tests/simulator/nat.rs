@@ -338,8 +338,8 @@ fn bleaching_takes_the_marks_away() {
     assert!(dropped("clear_ecn = true") > 0);
 }
 
-/// RFC 9260's own chunks and parameters pass; an INIT with an extension does not. The profile of the
-/// RFC makes no attempt without it; `modern` does with its third INIT, unless chunks have to be
+/// RFC 9260's own chunks and parameters pass; an INIT with an extension does not. The profile of
+/// the RFC makes no attempt without it; `modern` does with its third INIT, unless chunks have to be
 /// authenticated.
 #[test]
 fn a_firewall_that_knows_rfc_9260_alone() {

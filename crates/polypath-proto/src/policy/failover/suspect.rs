@@ -55,9 +55,9 @@
 //!   to a minute later; and a path that lost one HEARTBEAT to an error, at least RTO.Min later. RFC
 //!   8085 3.1.1 allows one packet each round trip, and at about a hundred bytes a second the
 //!   congestion that the doubling guards against cannot arise. The errors still count after an RTO.
-//! - While no path answers, the paths get HEARTBEATs that are a quarter of the silence apart, but at
-//!   least the RTO without its back-off and two round trips, and at most 3 s or two round trips: an
-//!   outage then lasts little longer for the application than in the network. T3-rtx alone would
+//! - While no path answers, the paths get HEARTBEATs that are a quarter of the silence apart, but
+//!   at least the RTO without its back-off and two round trips, and at most 3 s or two round trips:
+//!   an outage then lasts little longer for the application than in the network. T3-rtx alone would
 //!   notice its end after up to twice the time, and a receiver of data, which has no T3-rtx, after
 //!   HB.interval. A receiver begins when a stream of data has stopped for a second. The intervals
 //!   grow exponentially, to what RFC 8085 3.1.1 allows senders that measure nothing: a datagram
