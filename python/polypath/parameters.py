@@ -57,6 +57,10 @@ class Parameters(TypedDict, total=False):
     #: Max.Init.Retransmits: retransmissions of INIT and of COOKIE ECHO (RFC 9260 16; 8). Allowed:
     #: from 0 to 1048576. Default: 8.
     max_init_retransmits: int
+    #: After INITs that were not answered, twice at least and on every path, also try INITs without
+    #: extensions and optional parameters: middleboxes may drop what they do not know, silently (as
+    #: in RFC 3168 6.1.1.1; off). Allowed: true or false. Default: true (RFC 9260: false).
+    plain_init: bool
     #: HB.interval: added to the RTO between HEARTBEATs on an idle path (RFC 9260 8.3, 16; 30 s).
     #: Allowed: from 0 ns to 24 h, or off. Default: 30 s.
     heartbeat_interval: str
@@ -249,6 +253,7 @@ NS2_ONLY: dict[str, bool | int | str] = {
     "procedures": "ns2",
     "path_confirmation": "before-data",
     "potentially_failed_max_retrans": 0,
+    "plain_init": False,
     "hb_max_burst": 1,
     "first_sack_at_once": True,
     "srtt_heuristic": False,

@@ -688,10 +688,13 @@ impl Endpoint {
         let tag =
             if a.is_closed() && !a.has_control() { VerificationTag(0) } else { a.local_tag() };
         if entry.tag != tag {
-            self.by_tag.remove(&entry.tag.0);
+            if self.by_tag.get(&entry.tag.0) == Some(&id) {
+                self.by_tag.remove(&entry.tag.0);
+            }
             entry.tag = tag;
             if tag.0 != 0 {
-                self.by_tag.insert(tag.0, id);
+                // The tag of an INIT without extensions may be in use, by chance.
+                self.by_tag.entry(tag.0).or_insert(id);
             }
         }
         if entry.paths != paths {

@@ -23,6 +23,10 @@ pub(crate) struct Handshake {
     pub(crate) round_trip: Option<Duration>,
     /// This side has sent an INIT, with all its offers.
     pub(crate) opened_here: bool,
+    /// The INIT that this side has sent last offers no extensions.
+    pub(crate) plain: bool,
+    /// The tag of the INITs of the other kind, once there are any.
+    other_tag: Option<VerificationTag>,
     /// The peer has opened the association and listed no addresses.
     pub(crate) peer_lists_none: bool,
     /// Extensions beyond RFC 9260 that both sides offered.
@@ -51,6 +55,8 @@ impl Handshake {
             inbound_streams: config.inbound_streams(),
             round_trip: None,
             opened_here: false,
+            plain: false,
+            other_tag: None,
             peer_lists_none: false,
             extensions: Extensions::default(),
             peer_adaptation_layer: None,
@@ -61,6 +67,23 @@ impl Handshake {
 
     pub(crate) const fn has(&self, extension: Extension) -> bool {
         self.extensions.contains(extension)
+    }
+
+    /// Offers extensions from the next INIT on, or no longer.
+    ///
+    /// An INIT ACK does not show which INIT it answers, and may list extensions that the INIT did
+    /// not offer. INITs without offers are another attempt to open the association, with a tag of
+    /// its own: only an INIT ACK for the last kind of INIT is accepted.
+    pub(crate) fn offer(&mut self, plain: bool) {
+        if self.plain != plain {
+            self.plain = plain;
+            let before = self.local_tag;
+            self.local_tag = self.other_tag.unwrap_or_else(|| {
+                let mac = hmac(&self.key, &[b"plain INIT", &before.0.to_be_bytes()]);
+                VerificationTag(u32::from_be_bytes([mac[0], mac[1], mac[2], mac[3]]).max(1))
+            });
+            self.other_tag = Some(before);
+        }
     }
 
     /// Tie tags for a state cookie. RFC 9260 5.2.2: they are "populated with a random value",

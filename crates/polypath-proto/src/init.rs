@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::auth::{AuthOffer, AuthPieces};
+use crate::auth::{AuthKeys, AuthOffer, AuthPieces};
 use crate::config::Config;
 use crate::cookie::StateCookie;
 use crate::extension::{Extension, Extensions};
@@ -165,6 +165,15 @@ pub(crate) fn read(
 }
 
 impl PeerParameters {
+    /// Without what the peer offers, if the own INIT is `plain`, that is if it offers nothing.
+    pub(crate) fn for_plain(mut self, plain: bool) -> Self {
+        if plain {
+            self.offered = Extensions::default();
+            self.authentication = None;
+        }
+        self
+    }
+
     /// Extensions that both sides offer.
     pub(crate) fn agreed(&self, config: &Config, shared: &Shared) -> Extensions {
         let mut agreed = offered(config, &shared.config).agreed(self.offered);
@@ -241,6 +250,21 @@ pub(crate) fn offered(config: &Config, endpoint: &EndpointConfig) -> Extensions 
         }
     }
     all
+}
+
+/// Whether an INIT may leave out all extensions.
+///
+/// Who drops INITs with extensions can thereby switch extensions off. Not those that protect an
+/// association: chunks that have to be authenticated, and keys that both sides share (RFC 4895).
+/// That address changes are authenticated does not matter, for without extensions there are none.
+/// Nor is it of use over DTLS, where no middlebox sees an INIT.
+pub(crate) fn may_be_plain(config: &Config, endpoint: &EndpointConfig, keys: &AuthKeys) -> bool {
+    let authenticates = config.authentication()
+        && (!config.authenticated_chunks().is_empty() || keys.hold_secrets());
+    let offers = !offered(config, endpoint).is_empty()
+        || config.authentication()
+        || config.adaptation_layer().is_some();
+    config.plain_init() && offers && !authenticates && !endpoint.zero_checksum
 }
 
 /// Writes the local addresses for an INIT or INIT ACK.

@@ -134,8 +134,12 @@ impl Sender<'_> {
             if t.evidence.kinds().any(|(on_several_paths, timed_out)| {
                 failover.credits(Ambiguity { on_several_paths, timed_out, dormant })
             }) {
+                let was = self.paths[path].state();
                 self.paths.answered(now, path, self.events);
                 self.paths[path].end_back_off(now);
+                if was != PathState::Active {
+                    self.send_again(now, path);
+                }
             }
             let (rule, p) = (self.config.burst_rule(), &self.paths[path]);
             let limited = report.fast_retransmitted;

@@ -28,8 +28,10 @@ impl Association {
         from: FourTuple,
         fresh: (VerificationTag, Tsn),
     ) {
+        // RFC 9260 5.2.1: the INIT ACK of a side that has sent an INIT has the parameters of that.
+        let plain = self.handshake.plain && !self.state.is_synchronised();
         let parameters = match init::read(init, from.remote.ip(), &self.config, false) {
-            Ok(parameters) => parameters,
+            Ok(parameters) => parameters.for_plain(plain),
             Err(error) => return self.discard_init(init, from, |c| error.write(c)),
         };
         let known = parameters.addresses.iter().all(|ip| self.paths.is_peer_address(*ip));

@@ -28,6 +28,9 @@ use crate::time::Time;
 use crate::transmit::FourTuple;
 use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Init};
 
+/// INITs with extensions before one without, if there are not more paths.
+const FULL_INITS: usize = 2;
+
 impl Association {
     /// Sends the first INIT.
     pub(super) fn begin_connect(&mut self, now: Time) {
@@ -59,7 +62,7 @@ impl Association {
         };
         let stale = wait.stale;
         let parameters = match init::read(init, from.remote.ip(), &self.config, true) {
-            Ok(parameters) => parameters,
+            Ok(parameters) => parameters.for_plain(self.handshake.plain),
             // RFC 9260 3.3.3: "MUST discard the packet, SHOULD send a packet in response containing
             // an ABORT chunk and using the Initiate Tag as the Verification Tag, and MUST NOT
             // change the state of any existing association".
@@ -271,6 +274,13 @@ impl Association {
             _ => {}
         }
         self.outbox.clear();
+        if init && init::may_be_plain(&self.config, &self.shared.config, self.auth.shared()) {
+            // RFC 3168 6.1.1.1: "To overcome normal packet loss [...], the originating host may
+            // retransmit one or more ECN-setup SYN packets before giving up": two at least, and one
+            // for each path. Then both kinds take turns, because the peer may have been away.
+            let turn = self.paths.present().count().max(FULL_INITS) as u32;
+            self.handshake.offer((retransmits + 1) / turn % 2 == 1);
+        }
         self.outbox.push(
             next,
             match init {

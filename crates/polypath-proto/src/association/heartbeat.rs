@@ -194,11 +194,15 @@ impl Sender<'_> {
         if !verifies || !self.phase.may_send_data || self.paths.is_unannounced(path, self.shared) {
             return;
         }
+        // The packet shows that the path works in this direction at least: the back-off of probes
+        // that were lost in an outage is over.
+        let timely = self.paths.watches_silence;
         let p = &mut self.paths[path];
-        let rto = p.rto();
+        let rto = if timely { p.base_rto() } else { p.rto() };
         let probed = p.verified_at().is_some_and(|at| at + rto > now);
         let soon = p.heartbeat_due().is_some_and(|due| due <= now + rto);
-        if p.heartbeat_deadline().is_none() && !probed && !soon {
+        if (timely || p.heartbeat_deadline().is_none()) && !probed && !soon {
+            p.cancel_heartbeat();
             p.schedule_heartbeat(Some(now));
         }
     }
@@ -300,6 +304,7 @@ impl Sender<'_> {
             self.restart_window(path);
         }
         self.note_proof(now, path);
+        self.send_again(now, path);
         self.model.procedures.on_heartbeat_answered(self, now, path, was);
         self.end_confirmation(now);
     }

@@ -107,6 +107,7 @@ mod measure;
 mod mtu;
 mod no_active_path;
 mod nr_sack;
+mod outage;
 mod paths;
 pub mod procedures;
 mod received;

@@ -46,7 +46,10 @@ impl Association {
             return;
         }
         let known = self.paths.path_for(&from);
-        let Some(path) = known.or_else(|| self.path_of_unknown_source(now, &from, packet)) else {
+        let apart = known.is_some_and(|path| self.is_mapped_apart(path, &from));
+        let own = known.filter(|_| !apart);
+        let path = own.or_else(|| self.path_of_unknown_source(now, &from, packet)).or(known);
+        let Some(path) = path else {
             let taken = done == 0 && self.handle_from_nowhere(now, from, packet);
             self.stats.dropped += u64::from(!taken);
             return;
@@ -128,6 +131,7 @@ impl Association {
                 break;
             }
         }
+        sender!(self).note_packet(now, seen.any());
         self.after_data(now, path, seen);
         let done = self.work().saturating_sub(work);
         let most = budget::most_work(packet.datagram().len(), outstanding);
@@ -344,7 +348,9 @@ impl Association {
         s.resume_paths(now);
         let counted = s.has(Extension::PacketCount);
         let packets = counted.then(|| sack.packets());
+        s.paths.sack_path = Some(path);
         s.model.procedures.acknowledge(&mut s, now, cumulative, Some(sack), packets);
+        s.paths.sack_path = None;
         s.model.procedures.set_window(&mut s, sack.a_rwnd);
         s.sending.last_sack = Some(now);
         s.paths[path].sack_arrived(now);
@@ -457,6 +463,20 @@ impl Association {
         let trusted = self.auth.accept_cookie_echo(now, packet, &self.config, secret);
         self.stats.bad_auth += u64::from(!trusted);
         trusted
+    }
+
+    /// Whether the peer's NAT has a mapping for the local address that a packet arrived at, and
+    /// another one for that of the path to the same peer (RFC 4787 4.1: "address-dependent
+    /// mapping"). Such a NAT lets nothing from the path's local address in through the mapping that
+    /// the packet shows: each local address needs a path of its own.
+    fn is_mapped_apart(&self, path: PathId, from: &FourTuple) -> bool {
+        let p = &self.paths[path];
+        p.local() != from.local.ip()
+            && p.remote().port() != from.remote.port()
+            && self.handshake.peer_lists_none
+            && p.state() != PathState::Unconfirmed
+            && !p.local().is_unspecified()
+            && self.shared.has_address(p.local())
     }
 
     /// The path of a packet from an address without a path: a new one, or that of an INIT ACK which

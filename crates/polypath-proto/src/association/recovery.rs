@@ -2,7 +2,7 @@
 
 use super::Sender;
 use crate::ids::{PathId, Tsn};
-use crate::path::SentHere;
+use crate::path::{PathState, SentHere};
 use crate::policy::congestion::Spurious;
 use crate::policy::loss::{Alarm, PathTimes, Recovering, SackView, SentChunk};
 use crate::policy::retransmission::LossCause;
@@ -138,6 +138,9 @@ impl Sender<'_> {
         if self.paths[path].lost() == 0 && oldest.is_none_or(|chunk| chunk.sent >= since) {
             return;
         }
+        if self.is_late_by_outage(now, path, report) {
+            return;
+        }
         let found = self.sending.flight.unmark(path, since);
         let p = &mut self.paths[path];
         p.data_found(found.into_iter());
@@ -149,6 +152,27 @@ impl Sender<'_> {
         p.recovery.late = true;
         p.start_t3(now);
         self.restore_window(now, path, true);
+    }
+
+    /// Whether a SACK acknowledges data late because an outage has taken earlier SACKs: it was not
+    /// on its way for that time, which is no round-trip time, and what was sent after that data may
+    /// be lost.
+    fn is_late_by_outage(&self, now: Time, path: PathId, report: &SackReport) -> bool {
+        // Data on a path that has failed is to be sent on one that works.
+        if self.paths[path].state() != PathState::Active && self.paths.another_is_active(path) {
+            return true;
+        }
+        let repeated = self.paths[path].view().timeouts_in_a_row > 1;
+        report.acked.iter().any(|c| {
+            // The peer reports that it has received the retransmission of a chunk twice: the first
+            // SACK for it was lost.
+            let twice = report.duplicates.contains(&c.tsn);
+            // The SACK arrives when one for the retransmission is due. RFC 5682 3.1, step 1, rules
+            // out a spurious timeout once T3-rtx has expired again.
+            let (age, p) = (now.since(c.sent), &self.paths[c.path]);
+            let due = p.shortest_rtt().is_some_and(|rtt| age >= rtt) && age <= p.base_rto();
+            twice || (repeated && c.transmissions > 1 && due)
+        })
     }
 
     /// Restores the window from before a spurious recovery.

@@ -152,6 +152,7 @@ impl Sender<'_> {
         }
         if !self.is_over() {
             self.probe_after_timeout(now, path);
+            self.search_after_timeout(now, path);
         }
     }
 }

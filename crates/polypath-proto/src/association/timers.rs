@@ -25,6 +25,7 @@ impl Association {
             self.sending.next_abandonment(self.handshake.extensions).filter(|_| may_send),
             self.sending.forward_timer().filter(|_| may_send),
             self.sending.copies.next_timeout().filter(|_| may_send),
+            self.paths.search.deadline(),
         ];
         // This runs after every packet: each timer that most associations lack costs a comparison.
         self.paths
@@ -67,6 +68,7 @@ impl Association {
         }
         let mut s = sender!(self);
         s.hedge(now);
+        s.handle_search(now);
         let idle = s.model.procedures.handle_path_timers(&mut s, now);
         self.end_if_unreachable();
         self.advance_shutdown(now);

@@ -543,10 +543,12 @@ impl Association {
         };
         w.init(&fields, |p| {
             init::write_addresses(p, &self.shared, destination)?;
-            init::offered(&self.config, &self.shared.config).write(p)?;
-            init::write_adaptation_layer(p, &self.config)?;
-            if self.config.authentication() {
-                auth::offer(&self.config, &self.shared, &self.handshake).write(p)?;
+            if !self.handshake.plain {
+                init::offered(&self.config, &self.shared.config).write(p)?;
+                init::write_adaptation_layer(p, &self.config)?;
+                if self.config.authentication() {
+                    auth::offer(&self.config, &self.shared, &self.handshake).write(p)?;
+                }
             }
             if let Some(ms) = preservative {
                 p.cookie_preservative(ms)?;

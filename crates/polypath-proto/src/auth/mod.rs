@@ -76,6 +76,11 @@ impl std::fmt::Debug for AuthKeys {
 }
 
 impl AuthKeys {
+    /// Whether both sides share a secret, or are meant to.
+    pub(crate) fn hold_secrets(&self) -> bool {
+        self.keys.iter().any(|(_, key)| !key.is_empty())
+    }
+
     /// Adds a key, or replaces the key with this number.
     ///
     /// # Errors

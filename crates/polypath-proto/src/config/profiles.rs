@@ -71,6 +71,7 @@ impl Config {
                 rto_min: Duration::from_millis(200),
                 initial_cwnd: 10,
                 data_with_cookie: true,
+                plain_init: true,
                 ecn: true,
                 // Gap blocks reach 2^16 TSNs (RFC 9260 3.3.4), 96 MB in packets of 1500 bytes. That
                 // is the window that 1 Gbit/s at 200 ms needs while a chunk is lost three times;

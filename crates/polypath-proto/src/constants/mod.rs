@@ -78,6 +78,12 @@ macro_rules! with_constants {
                 /// 8).
                 max_init_retransmits: u32 = 8,
                     Count(0..=1 << 20);
+                /// After INITs that were not answered, twice at least and on every path, also try
+                /// INITs without extensions and optional parameters: middleboxes may drop what they
+                /// do not know, silently (as in RFC 3168 6.1.1.1; off). Not if chunks have to be
+                /// authenticated.
+                plain_init: bool = false,
+                    Flag;
                 /// HB.interval: added to the RTO between HEARTBEATs on an idle path (RFC 9260 8.3,
                 /// 16; 30 s). With `None`, only the HEARTBEATs that confirm a path (5.4) and those
                 /// of CMT-PF are sent.

@@ -389,6 +389,11 @@ impl Path {
         self.rtt.rto()
     }
 
+    /// The RTO without its back-off.
+    pub(crate) fn base_rto(&self) -> Duration {
+        self.rtt.computed()
+    }
+
     pub(crate) const fn error_count(&self) -> u32 {
         self.error_count
     }
@@ -669,6 +674,11 @@ impl Path {
     /// Makes T3-rtx expire now, because what it waits for will not arrive.
     pub(crate) fn hasten_t3(&mut self, now: Time) {
         self.t3 = self.t3.map(|t| t.min(now));
+    }
+
+    /// Lets the timer expire at `at` unless it expires earlier; with `None` it stops.
+    pub(crate) fn bring_forward_t3(&mut self, at: Option<Time>) {
+        self.t3 = self.t3.zip(at).map(|(t3, at)| t3.min(at));
     }
 
     /// Starts the timer now, whatever is in flight.

@@ -66,7 +66,7 @@ impl RttEstimator {
     }
 
     /// The RTO without back-off.
-    fn computed(&self) -> Duration {
+    pub(crate) fn computed(&self) -> Duration {
         // RFC 9260 6.3.1 (C1).
         let Some(srtt) = self.srtt else { return self.initial };
         // RFC 9260 6.3.1 (C6), (C7); a variation of zero would make RTO = SRTT (G of RFC 9260

@@ -19,9 +19,11 @@ use crate::transmit::FourTuple;
 
 mod heartbeat_info;
 mod locals;
+mod search;
 
 pub(crate) use heartbeat_info::{HEARTBEAT_CHUNK_LEN, HeartbeatInfo, HeartbeatKind};
 pub(crate) use locals::Locals;
+use search::Search;
 
 /// The path id in a HEARTBEAT has six bits.
 pub(crate) const MOST_PATHS: usize = 64;
@@ -63,6 +65,9 @@ pub(crate) struct Paths {
     pub(crate) failover: Box<dyn FailoverPolicy>,
     /// Whether `failover` watches for paths that do not answer.
     pub(crate) watches_silence: bool,
+    pub(crate) search: Search,
+    /// The path over which the SACK that is being processed has arrived.
+    pub(crate) sack_path: Option<PathId>,
     probing: Box<dyn ProbingPolicy>,
 }
 
@@ -104,6 +109,8 @@ impl Paths {
             overhead: 0,
             failover: config.failover().make(setup),
             watches_silence: config.failover().needs.silence,
+            search: Search::default(),
+            sack_path: None,
             probing: config.probing().make(setup),
         }
     }
@@ -406,6 +413,7 @@ impl Paths {
     /// 9260 8.1, 8.2).
     pub(crate) fn answered(&mut self, now: Time, path: PathId, events: &mut Events) {
         self.errors = 0;
+        self.search.end();
         let p = &mut self[path];
         p.clear_errors();
         // RFC 9260 5.4: only a HEARTBEAT ACK or the handshake confirms a path.
@@ -519,6 +527,7 @@ impl Paths {
     /// Stops the timers of all paths.
     pub(crate) fn stop_timers(&mut self) {
         self.list.iter_mut().for_each(Path::stop_timers);
+        self.search.stop();
     }
 
     /// Withdraws the send credit of all paths.

@@ -38,6 +38,7 @@ mod measuring;
 mod nr_sack;
 #[cfg(feature = "ns2")]
 mod ns2_recovery;
+mod outage;
 #[cfg(feature = "ns2")]
 mod parameters;
 mod partial_reliability;
@@ -45,6 +46,7 @@ mod partial_resets;
 mod partial_sacks;
 mod path_mtu;
 mod paths;
+mod plain_init;
 mod reconfiguration;
 mod recovery;
 mod retransmissions;

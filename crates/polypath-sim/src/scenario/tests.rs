@@ -114,7 +114,7 @@ fn wrong_keys_get_one_line() {
           transport.rto_mni: no such key; did you mean \"rto_min\"? allowed: profile, \
           encapsulation, rto_initial, rto_min, rto_max, max_burst, burst_rule, new_data_waits, procedures, \
           path_confirmation, cookie_life, association_max_retrans, path_max_retrans, potentially_failed_max_retrans, \
-          potentially_failed_cwnd, change_primary_threshold, max_init_retransmits, heartbeat_interval, \
+          potentially_failed_cwnd, change_primary_threshold, max_init_retransmits, plain_init, heartbeat_interval, \
           hb_max_burst, sack_delay, sack_every, first_sack_at_once, srtt_heuristic, tie_seed, fast_retransmit_reports, \
           data_with_cookie, partial_reliability, interleaving, nr_sack, buffer_splitting, receive_buffer, \
           initial_receive_buffer, send_buffer, initial_send_buffer, buffer_budget, \

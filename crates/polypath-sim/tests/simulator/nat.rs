@@ -67,17 +67,38 @@ fn data_from_outside_goes_on_once_something_goes_out() {
     assert_eq!(outcome.nats[0].counts.mappings, 2);
 }
 
-/// A new external address is a new path to the peer, which learns it from a HEARTBEAT.
+/// A new external address is a new path to the peer, which learns it from a HEARTBEAT: the receiver
+/// of a download sends one after a second of silence, the sender of an upload after T3-rtx. The
+/// data that waits for T3-rtx of the old path leaves on the new one at once.
 #[test]
 fn a_new_external_address_is_learned_from_a_heartbeat() {
-    let reset = format!("{}address = \"203.0.113.1\"\n", reset("4 s"));
-    let outcome = home("", &format!("{DOWNLOAD}{reset}"));
-    let remotes = |outcome: &Outcome| -> Vec<String> {
-        only(outcome).receiver.paths.iter().map(|path| path.remote.clone()).collect()
-    };
-    assert_eq!(remotes(&outcome), ["192.0.2.1", "203.0.113.1"]);
-    let gap = only(&outcome).back.longest_gap.unwrap();
-    assert!((4.0..32.0).contains(&(gap.start + gap.length)), "{gap:?}");
+    for (workload, longest) in [(DOWNLOAD, 1.5), (UPLOAD, 1.0)] {
+        let reset = format!("{}address = \"203.0.113.1\"\n", reset("4 s"));
+        let outcome = home("", &format!("{workload}{reset}"));
+        let association = only(&outcome);
+        let remotes = association.receiver.paths.iter().map(|path| path.remote.as_str());
+        assert_eq!(remotes.collect::<Vec<_>>(), ["192.0.2.1", "203.0.113.1"]);
+        let flow = if workload == UPLOAD { &association.forward } else { &association.back };
+        let gap = flow.longest_gap.unwrap();
+        assert!((3.9..4.1).contains(&gap.start) && gap.length < longest, "{workload}: {gap:?}");
+    }
+}
+
+/// An outage of the only path. T3-rtx alone notices its end up to as long after it as it lasts.
+#[test]
+fn a_transfer_goes_on_soon_after_an_outage() {
+    for workload in [UPLOAD, DOWNLOAD] {
+        for seconds in [2, 10, 30, 90] {
+            let fault = format!(
+                "[[fault]]\nat = \"4 s\"\nfor = \"{seconds} s\"\npath = 0\nkind = \"down\"\n"
+            );
+            let outcome = home("", &format!("{workload}{fault}"));
+            let association = only(&outcome);
+            let flow = if workload == UPLOAD { &association.forward } else { &association.back };
+            let late = flow.longest_gap.unwrap().length - f64::from(seconds);
+            assert!(late < (f64::from(seconds) / 3.0).clamp(0.5, 3.2), "{seconds} s: {late}");
+        }
+    }
 }
 
 /// A message from outside every 100 s. HEARTBEATs every 10 s refresh the mapping of 30 s
@@ -98,7 +119,8 @@ fn heartbeats_keep_a_mapping_alive() {
     assert!(lost.nats[0].counts.refused > 0);
 }
 
-/// A NAT with a mapping for each address of the server: RFC 4787 4.1.
+/// A NAT with a mapping for each address of the server: RFC 4787 4.1. Each lets in only what comes
+/// from its address, so that the server needs a path of its own for each of them.
 #[test]
 fn each_address_of_the_peer_has_a_mapping() {
     for (mapping, mappings) in [("endpoint-independent", 1), ("address-dependent", 2)] {
@@ -117,7 +139,7 @@ fn each_address_of_the_peer_has_a_mapping() {
             between = ["laptop", "router"]
             rate = "10 Mbit/s"
             delay = "5 ms"
-            nat = {{ mapping = "{mapping}" }}
+            nat = {{ mapping = "{mapping}", filtering = "{mapping}" }}
             [[link]]
             between = ["router", "server.0"]
             delay = "5 ms"
@@ -132,7 +154,11 @@ fn each_address_of_the_peer_has_a_mapping() {
             workload = {{ size = "1 MB" }}
             "#
         ));
-        only(&outcome);
+        let paths = &only(&outcome).sender.paths;
+        assert_eq!(paths.len(), 2);
+        assert!(paths.iter().all(|path| path.state == "active"), "{mapping}: {paths:?}");
+        let paths = &only(&outcome).receiver.paths;
+        assert_eq!((paths.len(), paths[0].local.as_str()), (mappings as usize, "198.51.100.1"));
         assert_eq!(outcome.nats[0].name, "laptop->router");
         assert_eq!(
             (outcome.nats[0].counts.mappings, outcome.nats[0].counts.refused),
@@ -312,17 +338,29 @@ fn bleaching_takes_the_marks_away() {
     assert!(dropped("clear_ecn = true") > 0);
 }
 
-/// RFC 9260's own chunks and parameters pass; an INIT with an extension does not, and there is no
-/// attempt without it.
+/// RFC 9260's own chunks and parameters pass; an INIT with an extension does not. The profile of
+/// the RFC makes no attempt without it; `modern` does with its third INIT, unless chunks have to be
+/// authenticated.
 #[test]
 fn a_firewall_that_knows_rfc_9260_alone() {
-    let outcome = through("drop_extensions = true", "profile = \"rfc9260\"");
+    let firewall = |transport: &str| through("drop_extensions = true", transport);
+    let outcome = firewall("profile = \"rfc9260\"");
     only(&outcome);
     assert_eq!(outcome.links[0].counts.dropped_middlebox, 0);
-    let outcome =
-        through("drop_extensions = true", "profile = \"rfc9260\"\npartial_reliability = true");
-    assert_eq!(outcome.associations[0].sender.established_at, None);
-    assert!(outcome.links[0].counts.dropped_middlebox > 1);
+    for transport in [
+        "profile = \"rfc9260\"\npartial_reliability = true",
+        "authentication = true\nauthenticated_chunks = \"data\"",
+    ] {
+        let outcome = firewall(transport);
+        assert_eq!(outcome.associations[0].sender.established_at, None, "{transport}");
+        assert!(outcome.links[0].counts.dropped_middlebox > 1);
+    }
+    for transport in ["", "partial_reliability = true\ninterleaving = true"] {
+        let outcome = firewall(transport);
+        let at = only(&outcome).sender.established_at.unwrap();
+        assert!((3.0..3.2).contains(&at), "{transport}: {at}");
+        assert_eq!(outcome.links[0].counts.dropped_middlebox, 2);
+    }
 }
 
 /// A narrow link that drops what does not fit, without an ICMP message: path MTU discovery finds

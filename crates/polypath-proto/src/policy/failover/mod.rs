@@ -220,6 +220,13 @@ pub trait FailoverPolicy: Send + Debug {
         None
     }
 
+    /// Time between HEARTBEATs on `path` while no path answers, after a silence of `silent`; `None`
+    /// leaves them to the RTO and HB.interval. At least the RTO without its back-off is waited.
+    fn search_interval(&self, silent: Duration, path: &PathView) -> Option<Duration> {
+        let _ = (silent, path);
+        None
+    }
+
     /// Whether to probe `path` at once after an error, regardless of HB.interval. `path` has its
     /// new state already.
     fn probes_at_once(&self, path: &PathView) -> bool {

@@ -55,6 +55,13 @@
 //!   to a minute later; and a path that lost one HEARTBEAT to an error, at least RTO.Min later. RFC
 //!   8085 3.1.1 allows one packet each round trip, and at about a hundred bytes a second the
 //!   congestion that the doubling guards against cannot arise. The errors still count after an RTO.
+//! - While no path answers, the paths get HEARTBEATs that are a quarter of the silence apart, but
+//!   at least the RTO without its back-off and two round trips, and at most 3 s or two round trips:
+//!   an outage then lasts little longer for the application than in the network. T3-rtx alone would
+//!   notice its end after up to twice the time, and a receiver of data, which has no T3-rtx, after
+//!   HB.interval. A receiver begins when a stream of data has stopped for a second. The intervals
+//!   grow exponentially, to what RFC 8085 3.1.1 allows senders that measure nothing: a datagram
+//!   every three seconds. These HEARTBEATs are no errors if they are not answered.
 //! - If no other path is active, only timeouts count, and the path stays active until
 //!   Path.Max.Retrans is exceeded. Then the potentially failed path with the fewest errors is taken
 //!   back, as by [CMT-PF](super::cmt_potentially_failed).
@@ -100,6 +107,9 @@ const PROBES: Duration = Duration::from_secs(1);
 
 /// HEARTBEATs are apart by the time for which the path has not been active, divided by this.
 const AWAY: u32 = 4;
+
+/// Longest time between HEARTBEATs while no path answers, if two round trips are shorter.
+const SEARCH: Duration = Duration::from_secs(3);
 
 /// Time without a failure after which a path has to answer one HEARTBEAT less.
 const STEADY: Duration = Duration::from_secs(10);
@@ -247,6 +257,11 @@ impl FailoverPolicy for Suspect {
             _ => PROBES,
         };
         Some(away.min(PROBES).max(2 * rtt.max(self.least)))
+    }
+
+    fn search_interval(&self, silent: Duration, path: &PathView) -> Option<Duration> {
+        let rtt = path.srtt.unwrap_or_default();
+        Some((silent / AWAY).min(SEARCH).max(2 * rtt))
     }
 
     fn after_silence(&mut self, path: &PathView, _: PathsView<'_>) -> PathState {

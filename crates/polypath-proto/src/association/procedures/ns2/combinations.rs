@@ -10,6 +10,7 @@ pub(super) fn refused(c: &Config) -> Option<ConfigError> {
     // count packets of one size and are reduced by its own procedures; its set of paths is fixed.
     let excluded = [
         ("data_with_cookie", c.data_with_cookie()),
+        ("plain_init", c.plain_init()),
         ("stream_reconfiguration", c.stream_reconfiguration()),
         ("partial_reliability", c.partial_reliability()),
         ("interleaving", c.interleaving()),

@@ -35,6 +35,7 @@ static COUNTERPARTS: &[(&str, Counterpart)] = &[
     ("potentially_failed_cwnd", Variable("cmtPFCwnd_")),
     ("change_primary_threshold", Variable("changePrimaryThresh_")),
     ("max_init_retransmits", Variable("maxInitRetransmits_")),
+    ("plain_init", Only("false")),
     ("heartbeat_interval", Variable("heartbeatInterval_")),
     ("hb_max_burst", Only("1")),
     ("sack_delay", Variable("sackDelay_")),
