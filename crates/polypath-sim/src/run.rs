@@ -31,7 +31,7 @@ impl Scenario {
     /// # Errors
     /// The scenario is invalid, or an invariant did not hold.
     pub fn run(&self, options: &RunOptions) -> Result<Outcome, SimError> {
-        self.simulation(options)?.run()
+        self.simulation(options, false)?.run()
     }
 
     /// Runs the scenario to its end and writes a pcapng capture of every link. Pass a buffered
@@ -44,7 +44,7 @@ impl Scenario {
         options: &RunOptions,
         capture: &mut (dyn Write + Send),
     ) -> Result<Outcome, SimError> {
-        let mut simulation = self.simulation(options)?;
+        let mut simulation = self.simulation(options, true)?;
         simulation.capture(capture)?;
         simulation.run()
     }
@@ -59,16 +59,20 @@ impl Scenario {
         options: &RunOptions,
         times: &[Span],
     ) -> Result<Vec<Vec<u64>>, SimError> {
-        self.simulation(options)?.delivered_by(times)
+        self.simulation(options, false)?.delivered_by(times)
     }
 
-    fn simulation<'w>(&self, options: &RunOptions) -> Result<Simulation<'w>, SimError> {
+    fn simulation<'w>(
+        &self,
+        options: &RunOptions,
+        captured: bool,
+    ) -> Result<Simulation<'w>, SimError> {
         let mut scenario = self.clone();
         scenario.seed = options.seed.unwrap_or(self.seed);
         scenario.run.check_every = options.check_every.unwrap_or(self.run.check_every);
         scenario.series = options.series.clone().or(scenario.series);
         let plan = scenario.plan()?;
-        let mut simulation = Simulation::new(&scenario, plan)?;
+        let mut simulation = Simulation::new(&scenario, plan, captured)?;
         if options.packets {
             simulation.trace();
         }

@@ -83,8 +83,13 @@ pub(crate) struct Simulation<'w> {
 }
 
 impl<'w> Simulation<'w> {
-    pub(crate) fn new(scenario: &Scenario, plan: Plan) -> Result<Self, SimError> {
+    /// A run that has not begun; `captured` if its packets will be written to a capture.
+    pub(crate) fn new(scenario: &Scenario, plan: Plan, captured: bool) -> Result<Self, SimError> {
         let seed = scenario.seed;
+        // Only a capture shows the checksum, and only an inverted bit makes it wrong. Debug builds
+        // compute and verify it in any case.
+        let seen = captured || cfg!(debug_assertions) || plan.topology.corrupts();
+        let checks = seen && scenario.run.check_checksums;
         let opening = plan.associations.iter().map(|one| &one.config);
         let configs = opening.chain(plan.stacks.iter().map(|stack| &stack.config));
         let largest = configs.map(Config::path_mtu).max().unwrap_or(u16::MAX);
@@ -109,7 +114,7 @@ impl<'w> Simulation<'w> {
                 config.announced = Some(Vec::new());
             }
             config.max_associations = config.max_associations.max(2 * plan.associations.len());
-            if !scenario.run.check_checksums {
+            if !checks {
                 config.checksum = Checksum::Ignore;
             }
             config.association = stack.config.clone();
