@@ -1,7 +1,7 @@
 //! Chunks that a SACK acknowledges or leaves missing.
 
 use super::outstanding::{Fate, Outstanding};
-use super::spans::{Span, covers, difference, intersection, spans_of, union};
+use super::spans::{Span, covers, difference, intersection, reach_above, spans_of, union};
 use super::{InFlight, SPARE_CHUNKS};
 use crate::ids::Tsn;
 use crate::wire::{GapBlock, Sack};
@@ -164,9 +164,10 @@ impl InFlight {
     pub(crate) fn reports_more_than(
         &self,
         cumulative: Tsn,
-        gaps: impl Iterator<Item = GapBlock>,
+        gaps: impl Iterator<Item = GapBlock> + Clone,
     ) -> bool {
-        if cumulative != self.ack_point() || self.acked.is_empty() {
+        let Some(&(_, highest)) = self.acked.last() else { return false };
+        if cumulative != self.ack_point() || reach_above(highest, self.first_place, gaps.clone()) {
             return false;
         }
         let mut named = Vec::new();
