@@ -90,6 +90,12 @@ pub(super) fn covers(a: &[Span], b: &[Span]) -> bool {
 
 /// Calls `each` with every place in `a` that is not in `b`; both ascend.
 pub(super) fn difference(a: &[Span], b: &[Span], mut each: impl FnMut(u64)) {
+    difference_in_runs(a, b, |place, stop| (place..stop).for_each(&mut each));
+}
+
+/// Calls `each` with every run of places in `a` that are not in `b`: its first place, and the one
+/// after its last; both ascend.
+pub(super) fn difference_in_runs(a: &[Span], b: &[Span], mut each: impl FnMut(u64, u64)) {
     let mut b = b.iter().peekable();
     for &(first, last) in a {
         let mut place = first;
@@ -103,7 +109,7 @@ pub(super) fn difference(a: &[Span], b: &[Span], mut each: impl FnMut(u64)) {
                 Some(s) => s.0.min(last + 1),
                 None => last + 1,
             };
-            (place..stop).for_each(&mut each);
+            each(place, stop);
             place = stop;
         }
     }
