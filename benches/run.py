@@ -164,8 +164,10 @@ def simulated_page(result: dict) -> list[str]:
         "",
         "One file over one path (10 Mbit/s, 45 ms one way, 3 % Bernoulli loss each way, receive window",
         "64 KiB): `polypath sim scenarios/bulk-3-percent.toml` and `ns benches/ns2/bulk.tcl`. polypath moves",
-        "real packets and checks its invariants while it runs" + (f" (`[run]` {checks});" if checks else ";"),
-        "ns-2 writes no trace.",
+        "real packets and checks its invariants while it runs"
+        + (f" (`[run]` {checks})" if checks else "")
+        + ", but computes",
+        "no checksums that neither a capture nor a corrupted packet shows; ns-2 writes no trace.",
         "",
         "| | CPU seconds: median (range) | simulated seconds |",
         "|---|---|---|",

@@ -1,7 +1,7 @@
 //! An endpoint: finds the association of each packet, sends stateless replies, checks cookies. With
 //! [`Association`] it is the interface to the upper layer (RFC 9260 11.1).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -23,8 +23,10 @@ use crate::wire::{Checksum, Chunk, CommonHeader, Init, Packet, PacketError};
 
 mod entry;
 mod out_of_the_blue;
+mod timeouts;
 
 use entry::{Entry, Queues};
+use timeouts::Timeouts;
 
 /// Many associations over one SCTP port.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ pub struct Endpoint {
     entries: BTreeMap<AssociationId, Entry>,
     by_tag: BTreeMap<u32, AssociationId>,
     by_peer: BTreeMap<(IpAddr, u16), AssociationId>,
-    timeouts: BTreeSet<(Time, AssociationId)>,
+    timeouts: Timeouts,
     queues: Queues,
     replies: VecDeque<Reply>,
     stats: EndpointStats,
@@ -59,7 +61,7 @@ impl Endpoint {
             entries: BTreeMap::new(),
             by_tag: BTreeMap::new(),
             by_peer: BTreeMap::new(),
-            timeouts: BTreeSet::new(),
+            timeouts: Timeouts::default(),
             queues: Queues::default(),
             replies: VecDeque::new(),
             stats: EndpointStats::default(),
@@ -515,18 +517,18 @@ impl Endpoint {
     /// The instant at which to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&mut self) -> Option<Time> {
         self.settle();
-        self.timeouts.first().map(|(time, _)| *time)
+        self.timeouts.first().map(|(time, _)| time)
     }
 
     /// Processes expired timers. Call it at the instant returned by `poll_timeout`; earlier calls
     /// are harmless.
     pub fn handle_timeout(&mut self, now: Time) {
         self.settle();
-        while let Some(&(time, id)) = self.timeouts.first() {
+        while let Some((time, id)) = self.timeouts.first() {
             if time > now {
                 break;
             }
-            self.timeouts.pop_first();
+            self.timeouts.replace(id, Some(time), None);
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.timeout = None;
                 entry.association.handle_timeout(now);
@@ -745,12 +747,7 @@ impl Endpoint {
             entry.stale = false;
             let timeout = entry.association.poll_timeout();
             if timeout != entry.timeout {
-                if let Some(old) = entry.timeout {
-                    self.timeouts.remove(&(old, id));
-                }
-                if let Some(new) = timeout {
-                    self.timeouts.insert((new, id));
-                }
+                self.timeouts.replace(id, entry.timeout, timeout);
                 entry.timeout = timeout;
             }
             if entry.released && entry.association.is_closed() && !entry.association.has_control() {
@@ -769,8 +766,6 @@ impl Endpoint {
             entry.tag.0 == 0 && entry.peers.is_empty(),
             "a closed association was indexed"
         );
-        if let Some(old) = entry.timeout {
-            self.timeouts.remove(&(old, id));
-        }
+        self.timeouts.replace(id, entry.timeout, None);
     }
 }

@@ -73,7 +73,7 @@ impl Scenario {
         let series = options.series.as_ref().or(self.series.as_ref());
         let interval = |series: &Series| series.interval.map(|interval| interval.duration());
         let mut recorder = series.map(|series| Recorder::new(interval(series)));
-        let mut simulation = self.simulation(options)?;
+        let mut simulation = self.simulation(options, capture.is_some())?;
         if let Some(capture) = capture {
             simulation.capture(capture)?;
         }
@@ -98,15 +98,19 @@ impl Scenario {
         options: &RunOptions,
         times: &[Span],
     ) -> Result<Vec<Vec<u64>>, SimError> {
-        self.simulation(options)?.delivered_by(times)
+        self.simulation(options, false)?.delivered_by(times)
     }
 
-    fn simulation<'w>(&self, options: &RunOptions) -> Result<Simulation<'w>, SimError> {
+    fn simulation<'w>(
+        &self,
+        options: &RunOptions,
+        captured: bool,
+    ) -> Result<Simulation<'w>, SimError> {
         let mut scenario = self.clone();
         scenario.seed = options.seed.unwrap_or(self.seed);
         scenario.run.check_every = options.check_every.unwrap_or(self.run.check_every);
         let plan = scenario.plan()?;
-        let mut simulation = Simulation::new(&scenario, plan, &options.applications)?;
+        let mut simulation = Simulation::new(&scenario, plan, &options.applications, captured)?;
         if options.packets {
             simulation.trace();
         }

@@ -95,13 +95,13 @@ impl Sender<'_> {
         let mut waiting = [0u64; 2];
         let mut from = self.sending.flight.ack_point().next();
         loop {
-            let (tsn, chunk, cause) = self.sending.flight.lost_from(from)?;
+            let next = self.sending.flight.lost_where(from, |chunk, cause| {
+                let waiting = waiting[usize::from(cause == LossCause::Timeout)];
+                waiting & 1 << chunk.path.index() == 0
+            });
+            let (tsn, chunk, cause) = next?;
             from = tsn.next();
-            let waiting = &mut waiting[usize::from(cause == LossCause::Timeout)];
             let bit = 1 << chunk.path.index();
-            if *waiting & bit != 0 {
-                continue;
-            }
             let size = chunk.size();
             let lost = chunk.as_lost(tsn, cause);
             let path = self.path_for_lost(&lost);
@@ -129,7 +129,7 @@ impl Sender<'_> {
             if !concurrent {
                 return None;
             }
-            *waiting |= bit;
+            waiting[usize::from(cause == LossCause::Timeout)] |= bit;
         }
     }
 

@@ -230,6 +230,8 @@ impl Path {
         }
     }
 
+    /// Inlined everywhere: of the copy only the fields that the caller reads are left.
+    #[inline(always)]
     pub(crate) fn view(&self) -> PathView {
         PathView {
             id: self.id,

@@ -175,6 +175,7 @@ impl PathsView<'_> {
     }
 
     /// One path.
+    #[inline(always)]
     pub fn path(&self, id: PathId) -> PathView {
         self.paths[id.index()].view()
     }
@@ -205,11 +206,13 @@ impl PathsView<'_> {
     }
 
     /// The active paths for which `has_room` is true, in the order of ids.
+    #[inline]
     pub fn with_room(&self, has_room: &dyn Fn(PathId) -> bool) -> impl Iterator<Item = PathView> {
         self.iter().filter(move |path| path.is_usable() && has_room(path.id))
     }
 
     /// Every path that has not been removed, in the order of ids.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = PathView> + '_ {
         self.paths.iter().filter(|p| p.state() != PathState::Removed).map(Path::view)
     }

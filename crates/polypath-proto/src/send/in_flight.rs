@@ -194,11 +194,20 @@ impl InFlight {
 
     /// The lowest chunk at or above `tsn` that waits for retransmission.
     pub(crate) fn lost_from(&self, tsn: Tsn) -> Option<(Tsn, &Outstanding, LossCause)> {
-        let from = self.first_place + u64::from(tsn.offset_from(self.first));
-        let place = *self.lost.range(from..).next()?;
-        let chunk = &self.ring[(place - self.first_place) as usize];
-        let Fate::Lost(cause) = chunk.fate else { return None };
-        Some((self.tsn_at(place), chunk, cause))
+        self.lost_where(tsn, |_, _| true)
+    }
+
+    /// The lowest chunk at or above `tsn` that waits for retransmission and that `counts` selects.
+    pub(crate) fn lost_where(
+        &self,
+        tsn: Tsn,
+        counts: impl Fn(&Outstanding, LossCause) -> bool,
+    ) -> Option<(Tsn, &Outstanding, LossCause)> {
+        self.lost.range(self.place_of(tsn)..).find_map(|&place| {
+            let chunk = &self.ring[(place - self.first_place) as usize];
+            let Fate::Lost(cause) = chunk.fate else { return None };
+            counts(chunk, cause).then(|| (self.tsn_at(place), chunk, cause))
+        })
     }
 
     pub(crate) fn has_lost(&self) -> bool {

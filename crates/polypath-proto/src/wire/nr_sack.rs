@@ -83,11 +83,15 @@ impl<'a> Sack<'a> {
     /// Both lists of gap ack blocks merged, in ascending order if each list is.
     #[inline]
     pub fn all_gaps(&self) -> impl Iterator<Item = GapBlock> + Clone + use<'a> {
-        let (mut gaps, mut nr_gaps) = (self.gaps().peekable(), self.nr_gaps().peekable());
-        std::iter::from_fn(move || match (gaps.peek(), nr_gaps.peek()) {
-            (Some(a), Some(b)) if b.start < a.start => nr_gaps.next(),
-            (Some(_), _) => gaps.next(),
-            (None, _) => nr_gaps.next(),
+        let (mut gaps, mut nr_gaps) = (self.gaps, self.nr_gaps);
+        let start = |block: &[u8; 4]| GapBlock::from_bytes(*block).start;
+        std::iter::from_fn(move || {
+            let nr_first = match (gaps.first(), nr_gaps.first()) {
+                (Some(a), Some(b)) => start(b) < start(a),
+                (a, _) => a.is_none(),
+            };
+            let list = if nr_first { &mut nr_gaps } else { &mut gaps };
+            list.split_off_first().map(|&block| GapBlock::from_bytes(block))
         })
     }
 }

@@ -308,8 +308,9 @@ impl Link {
         passes
     }
 
-    /// A packet of those in flight that leaves the transmitter at `sent`.
-    #[inline]
+    /// A packet of those in flight that leaves the transmitter at `sent`. Inlined, so that a packet
+    /// that does not wait is never written to memory.
+    #[inline(always)]
     fn deliver(&mut self, sent: Time, packet: &Waiting) -> Verdict {
         let &Waiting { held_up, duplicate, inverted_bit, marked, cleared, .. } = packet;
         self.counters.in_flight += u64::from(duplicate);
@@ -410,6 +411,7 @@ impl Link {
     }
 
     /// Time at which the packet's last bit will have been sent; `None` if the queue has no room.
+    #[inline]
     fn enqueue(&mut self, now: Time, size: u32) -> Option<Time> {
         self.forget_departed(now);
         let start = if self.busy_until > now {
@@ -446,6 +448,7 @@ impl Link {
         self.busy_until
     }
 
+    #[inline]
     fn forget_departed(&mut self, now: Time) {
         while let Some(&(start, size)) = self.waiting.front()
             && start <= now

@@ -208,6 +208,7 @@ impl<'w> Network<'w> {
         self.node(address).is_some_and(|node| self.is_here(node))
     }
 
+    #[inline]
     fn offer(&mut self, now: Time, on: LinkId, id: PacketId) {
         let packet = self.packets.get(id);
         let allows = Allows {
@@ -264,7 +265,9 @@ impl<'w> Network<'w> {
         }
     }
 
-    /// Schedules the arrival of a packet that a link transmits, or takes it back.
+    /// Schedules the arrival of a packet that a link transmits, or takes it back. Inlined, because
+    /// the verdict is large.
+    #[inline(always)]
     fn settle(&mut self, on: LinkId, id: PacketId, verdict: Verdict) {
         match &verdict {
             Verdict::Deliver { arrival, duplicate } => {

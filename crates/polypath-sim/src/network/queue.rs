@@ -85,6 +85,7 @@ impl<E> EventQueue<E> {
 
     /// Schedules an event like [`schedule`](Self::schedule). It is quicker for events of a link,
     /// whose number is `lane`, if they are scheduled in the order of their times.
+    #[inline]
     pub(crate) fn schedule_in(&mut self, lane: usize, at: Time, event: E) {
         let sequence = self.ordinary();
         while self.lanes.len() <= lane {
@@ -115,6 +116,7 @@ impl<E> EventQueue<E> {
         self.scheduled += 1;
     }
 
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Time, E)> {
         let mut first = self.heap.peek_mut()?;
         let lane = first.lane.map(|lane| &mut self.lanes[lane as usize]);

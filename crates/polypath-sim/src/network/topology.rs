@@ -121,6 +121,11 @@ impl Topology {
         self.add_node(NodeKind::Interface { host, address })
     }
 
+    /// Whether a link inverts bits of packets.
+    pub(crate) fn corrupts(&self) -> bool {
+        self.links.iter().any(|link| link.config.corrupt.get() > 0.0)
+    }
+
     /// Adds a router.
     pub fn add_router(&mut self) -> NodeId {
         self.add_node(NodeKind::Router)

@@ -73,8 +73,8 @@ pub struct Run {
     /// Compare every byte received with what was sent; true by default. Otherwise only counts,
     /// sizes and order are checked.
     pub check_content: bool,
-    /// Verify the CRC32c of every packet received; true by default. False saves time where no link
-    /// corrupts packets.
+    /// Compute the CRC32c of every packet, and verify it; true by default. Both are left out in any
+    /// case where nothing can show it: if there is no capture and no link corrupts packets.
     pub check_checksums: bool,
     /// A gap between newly delivered data at least this long is listed as a blackout; "1 s" by
     /// default.

@@ -66,8 +66,34 @@ const MOST_DOUBLINGS: u32 = 3;
 struct BottleneckAware {
     scheduler: DelayAware,
     pairs: Vec<Pair>,
-    /// The views of the active paths, if there are several; a field only to reuse its memory.
-    active: Vec<PathView>,
+    /// The active paths, if there are several; a field only to reuse its memory.
+    active: Vec<Active>,
+}
+
+/// What is read of an active path. This runs before every packet, and copies of whole views would
+/// cost more than the comparison.
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    id: PathId,
+    /// Whether more than a packet is in flight.
+    busy: bool,
+    last_rtt: Option<Duration>,
+    srtt: Option<Duration>,
+    shortest_rtt: Option<Duration>,
+    delivery_rate: Option<f64>,
+}
+
+impl Active {
+    fn new(view: &PathView) -> Self {
+        Self {
+            id: view.id,
+            busy: view.in_flight > view.max_chunk,
+            last_rtt: view.last_rtt,
+            srtt: view.srtt,
+            shortest_rtt: view.rtt_range.map(|range| range.min),
+            delivery_rate: view.delivery_rate,
+        }
+    }
 }
 
 /// Two paths.
@@ -161,7 +187,7 @@ impl Moments {
 }
 
 impl Pair {
-    fn new(now: Time, [a, b]: [&PathView; 2]) -> Self {
+    fn new(now: Time, [a, b]: [&Active; 2]) -> Self {
         let (ids, stage) = ([a.id, b.id], Stage::WarmUp);
         let mut pair = Self { ids, stage, at: now, doublings: 0, looked_same: false };
         pair.warm_up(now, interval([a, b]));
@@ -175,13 +201,13 @@ impl Pair {
     }
 
     /// Whether `path` rests while the other one is among the `active` paths.
-    fn rests(&self, path: PathId, active: &[PathView]) -> bool {
+    fn rests(&self, path: PathId, active: &[Active]) -> bool {
         let Stage::Resting { kept } = self.stage else { return false };
         self.ids.contains(&path) && path != kept && active.iter().any(|p| p.id == kept)
     }
 
-    fn watch(&mut self, now: Time, views: [&PathView; 2]) {
-        let between = interval(views);
+    fn watch(&mut self, now: Time, paths: [&Active; 2]) {
+        let between = interval(paths);
         if let Stage::Resting { .. } = self.stage {
             if self.at <= now {
                 self.warm_up(now, between);
@@ -192,8 +218,8 @@ impl Pair {
             return;
         }
         // Only delays of used paths matter: an idle path measures none.
-        let busy = views.iter().all(|v| v.in_flight > v.max_chunk);
-        let rtts = views.map(|v| v.last_rtt.map(|rtt| rtt.as_secs_f64()));
+        let busy = paths.iter().all(|p| p.busy);
+        let rtts = paths.map(|p| p.last_rtt.map(|rtt| rtt.as_secs_f64()));
         let ([Some(a), Some(b)], true) = (rtts, busy) else {
             return self.warm_up(now, between);
         };
@@ -211,8 +237,8 @@ impl Pair {
         if comparison.changes.count < SAMPLES {
             return;
         }
-        let queued = views.iter().zip(comparison.means()).all(|(v, mean)| {
-            let shortest = v.rtt_range.map(|range| range.min.as_secs_f64());
+        let queued = paths.iter().zip(comparison.means()).all(|(p, mean)| {
+            let shortest = p.shortest_rtt.map(|rtt| rtt.as_secs_f64());
             shortest.is_some_and(|shortest| mean > (1.0 + QUEUED) * shortest)
         });
         let same = queued && comparison.changes.are_same();
@@ -222,8 +248,8 @@ impl Pair {
             self.stage = Stage::Comparing(Comparison::NEW);
             return;
         }
-        let rate = |v: &PathView| v.delivery_rate.unwrap_or(0.0);
-        let kept = if rate(views[1]) > rate(views[0]) { views[1] } else { views[0] };
+        let rate = |p: &Active| p.delivery_rate.unwrap_or(0.0);
+        let kept = if rate(paths[1]) > rate(paths[0]) { paths[1] } else { paths[0] };
         self.stage = Stage::Resting { kept: kept.id };
         self.at = now + REST * (1 << self.doublings);
         self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
@@ -231,8 +257,8 @@ impl Pair {
 }
 
 /// Time between samples of two paths.
-fn interval(views: [&PathView; 2]) -> Duration {
-    let longer = views.iter().filter_map(|v| v.srtt).max();
+fn interval(paths: [&Active; 2]) -> Duration {
+    let longer = paths.iter().filter_map(|p| p.srtt).max();
     longer.unwrap_or_default().max(LEAST_INTERVAL)
 }
 
@@ -244,7 +270,7 @@ impl BottleneckAware {
         if paths.active().nth(1).is_none() {
             return;
         }
-        active.extend(paths.active().map(|id| paths.path(id)));
+        active.extend(paths.active().map(|id| Active::new(&paths.path(id))));
         for (i, a) in active.iter().enumerate() {
             for b in &active[i + 1..] {
                 match pairs.iter_mut().find(|pair| pair.ids == [a.id, b.id]) {

@@ -1,7 +1,9 @@
 //! Chunks that a SACK acknowledges or leaves missing.
 
 use super::outstanding::{Fate, Outstanding};
-use super::spans::{Span, covers, difference, intersection, spans_of, union};
+use super::spans::{
+    Span, covers, difference, difference_in_runs, intersection, reach_above, spans_of, union,
+};
 use super::{InFlight, SPARE_CHUNKS};
 use crate::ids::Tsn;
 use crate::wire::{GapBlock, Sack};
@@ -164,9 +166,10 @@ impl InFlight {
     pub(crate) fn reports_more_than(
         &self,
         cumulative: Tsn,
-        gaps: impl Iterator<Item = GapBlock>,
+        gaps: impl Iterator<Item = GapBlock> + Clone,
     ) -> bool {
-        if cumulative != self.ack_point() || self.acked.is_empty() {
+        let Some(&(_, highest)) = self.acked.last() else { return false };
+        if cumulative != self.ack_point() || reach_above(highest, self.first_place, gaps.clone()) {
             return false;
         }
         let mut named = Vec::new();
@@ -223,12 +226,16 @@ impl InFlight {
             (highest + u64::from(next_too)).min(self.first_place + self.ring.len() as u64 - 1);
         let Self { first, first_place, ring, spare, looked, .. } = self;
         // `spare` holds the runs acknowledged before the last SACK.
-        difference(&[(*first_place, last)], spare, |place| {
-            *looked += 1;
-            let offset = (place - *first_place) as usize;
-            if !ring[offset].is_abandoned() && ring[offset].fate != Fate::Reserved {
-                each(first.plus(offset as u32), &mut ring[offset]);
-            }
+        difference_in_runs(&[(*first_place, last)], spare, |place, stop| {
+            *looked += stop - place;
+            let (from, to) = ((place - *first_place) as usize, (stop - *first_place) as usize);
+            let mut tsn = first.plus(from as u32);
+            ring.range_mut(from..to).for_each(|chunk| {
+                if !chunk.is_abandoned() && chunk.fate != Fate::Reserved {
+                    each(tsn, chunk);
+                }
+                tsn = tsn.next();
+            });
         });
     }
 }

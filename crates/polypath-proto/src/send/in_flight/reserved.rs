@@ -136,12 +136,16 @@ impl InFlight {
         self.reserved.ahead
     }
 
-    /// Whether a TSN from `first` to `last` is reserved and not sent yet.
+    /// Whether a TSN from `first` to `last` is reserved and not sent yet. Asked for every gap ack
+    /// block, and nearly always nothing is reserved.
+    #[inline]
     pub(crate) fn has_reserved_in(&self, first: Tsn, last: Tsn) -> bool {
+        !self.reserved.places.is_empty() && self.has_some_reserved_in(first, last)
+    }
+
+    fn has_some_reserved_in(&self, first: Tsn, last: Tsn) -> bool {
         let span = self.place_of(first)..=self.place_of(last);
-        !self.reserved.places.is_empty()
-            && !last.is_before(first)
-            && self.reserved.places.range(span).next().is_some()
+        !last.is_before(first) && self.reserved.places.range(span).next().is_some()
     }
 
     /// Marks a reserved chunk as sent on `path`; `highest` is the highest TSN sent on that path.

@@ -14,17 +14,38 @@ pub(super) fn spans_of(
     spans: &mut Vec<Span>,
 ) {
     spans.clear();
+    // The run that the next block may continue.
+    let mut open: Option<Span> = None;
+    places_of(first_place, gaps).for_each(|(first, last)| match &mut open {
+        Some(run) if first <= run.1 => {}
+        Some(run) if first == run.1 + 1 => run.1 = last,
+        Some(run) => spans.push(std::mem::replace(run, (first, last))),
+        None => open = Some((first, last)),
+    });
+    spans.extend(open);
+}
+
+/// The places of each sound block.
+fn places_of(first_place: u64, gaps: impl Iterator<Item = GapBlock>) -> impl Iterator<Item = Span> {
     // Gap blocks count from the ack point, one below the ring.
     let base = first_place.wrapping_sub(1);
-    for g in gaps.filter(|g| g.is_sound()) {
-        let first = base.wrapping_add(g.start.into());
-        let last = base.wrapping_add(g.end.into());
-        match spans.last_mut() {
-            Some(l) if first <= l.1 => {}
-            Some(l) if first == l.1 + 1 => l.1 = last,
-            _ => spans.push((first, last)),
+    gaps.filter(|g| g.is_sound())
+        .map(move |g| (base.wrapping_add(g.start.into()), base.wrapping_add(g.end.into())))
+}
+
+/// Whether [`spans_of`] has a place above `highest`, found without the memory for the spans.
+pub(super) fn reach_above(
+    highest: u64,
+    first_place: u64,
+    gaps: impl Iterator<Item = GapBlock>,
+) -> bool {
+    let mut end = None;
+    places_of(first_place, gaps).for_each(|(first, last)| {
+        if end.is_none_or(|end| first > end) {
+            end = Some(last);
         }
-    }
+    });
+    end > Some(highest)
 }
 
 /// Places in `a` or `b`; both ascend.
@@ -69,6 +90,12 @@ pub(super) fn covers(a: &[Span], b: &[Span]) -> bool {
 
 /// Calls `each` with every place in `a` that is not in `b`; both ascend.
 pub(super) fn difference(a: &[Span], b: &[Span], mut each: impl FnMut(u64)) {
+    difference_in_runs(a, b, |place, stop| (place..stop).for_each(&mut each));
+}
+
+/// Calls `each` with every run of places in `a` that are not in `b`: its first place, and the one
+/// after its last; both ascend.
+pub(super) fn difference_in_runs(a: &[Span], b: &[Span], mut each: impl FnMut(u64, u64)) {
     let mut b = b.iter().peekable();
     for &(first, last) in a {
         let mut place = first;
@@ -82,7 +109,7 @@ pub(super) fn difference(a: &[Span], b: &[Span], mut each: impl FnMut(u64)) {
                 Some(s) => s.0.min(last + 1),
                 None => last + 1,
             };
-            (place..stop).for_each(&mut each);
+            each(place, stop);
             place = stop;
         }
     }
