@@ -105,7 +105,7 @@ fn wrong_keys_get_one_line() {
         (
             edited("size =", "bytes ="),
             "line 8: workload.bytes: no such key; allowed: kind, \
-          direction, size, messages, message_size, reply_size, interval, streams, unordered, delivery, \
+          direction, size, messages, message_size, reply_size, interval, application, streams, unordered, delivery, \
            lifetime, retransmissions, priorities, unreliable, start, striped, read_rate, reset_every, reset",
         ),
         (
@@ -240,7 +240,7 @@ fn wrong_workloads_get_one_line() {
         (
             edited("size = \"1 MB\"", "kind = \"bulky\""),
             "line 8: workload.kind: \"bulky\" is not \
-          known; did you mean \"bulk\"? allowed: bulk, periodic, request-reply",
+          known; did you mean \"bulk\"? allowed: bulk, periodic, request-reply, application",
         ),
         (
             edited("size = \"1 MB\"", "kind = \"bulk\""),
