@@ -18,6 +18,8 @@ pub(crate) struct Table {
     epoll: OwnedFd,
     /// Reported by [`Table::report`].
     event: OwnedFd,
+    /// Held while sockets that are over are removed and dropped.
+    sweeping: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -33,7 +35,7 @@ impl Table {
         let epoll = made(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: as above.
         let event = made(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        let table = Self { sockets: Mutex::default(), epoll, event };
+        let table = Self { sockets: Mutex::default(), epoll, event, sweeping: Mutex::default() };
         table.watch(table.event.as_raw_fd(), libc::EPOLLIN);
         Ok(table)
     }
@@ -74,8 +76,10 @@ impl Table {
         }
     }
 
-    /// Removes the sockets that are over.
+    /// Removes the sockets that are over. When it returns, their addresses are free, even if another
+    /// thread has found their end.
     pub(crate) fn sweep(&self) {
+        let _one = self.sweeping.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that are added meanwhile may be missing in what is read.
         let known: Vec<u64> = self.lock().by_inode.keys().copied().collect();
         if known.is_empty() {
