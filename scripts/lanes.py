@@ -6,8 +6,8 @@ one has failed. Standard library only.
 
 A step's lanes run at the same time. The first of them prints as it runs, the output of the others is
 printed when the step is over. A lane that ends in ":idle" gets the processors only while nothing else
-needs them (SCHED_IDLE), so that it does not disturb a lane that compares clock times; idle lanes run one
-after the other, in their order.
+needs them (SCHED_IDLE), while tests wait, as they do most of the time; idle lanes run one after the other, in
+their order.
 
     scripts/lanes.py STEP...        STEP: names of lanes, joined by "+"
 """
