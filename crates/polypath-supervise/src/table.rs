@@ -76,8 +76,8 @@ impl Table {
         }
     }
 
-    /// Removes the sockets that are over. When it returns, their addresses are free, even if another
-    /// thread has found their end.
+    /// Removes the sockets that are over. When it returns, their addresses are free, also of those
+    /// that another thread has found.
     pub(crate) fn sweep(&self) {
         let _one = self.sweeping.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that are added meanwhile may be missing in what is read.
