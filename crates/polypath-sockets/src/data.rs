@@ -257,7 +257,15 @@ pub(crate) unsafe fn receive(
     ] {
         memory::check(at, if at.is_null() { 0 } else { size })?;
     }
-    match take(fd, sock, parts, flags & libc::MSG_PEEK != 0)? {
+    let peek = flags & libc::MSG_PEEK != 0;
+    let mut taken = take(fd, sock, parts, peek)?;
+    let waits = flags & libc::MSG_DONTWAIT == 0 && !is_nonblocking(fd, flags);
+    let alone = matches!(taken, Taken::Nothing) && sock.many.is_some() && waits && !has_peers(sock);
+    if alone {
+        // The last association may have ended, with a notification, since nothing was found.
+        taken = take(fd, sock, parts, peek)?;
+    }
+    match taken {
         Taken::Bytes { header, size, end } => {
             // SAFETY: by the contract of this function.
             unsafe { describe(fd, sock, message, &header, end) };
@@ -269,9 +277,7 @@ pub(crate) unsafe fn receive(
         }
         Taken::Nothing if flags & libc::MSG_DONTWAIT != 0 => Err(libc::EAGAIN),
         // Nothing can arrive.
-        Taken::Nothing if sock.many.is_some() && !is_nonblocking(fd, flags) && !has_peers(sock) => {
-            Err(libc::ENOTCONN)
-        }
+        Taken::Nothing if alone => Err(libc::ENOTCONN),
         // With O_NONBLOCK, waiting fails with EAGAIN.
         Taken::Nothing => Err(errno::WAIT),
     }
