@@ -348,9 +348,7 @@ impl Association {
         s.resume_paths(now);
         let counted = s.has(Extension::PacketCount);
         let packets = counted.then(|| sack.packets());
-        s.paths.sack_path = Some(path);
         s.model.procedures.acknowledge(&mut s, now, cumulative, Some(sack), packets);
-        s.paths.sack_path = None;
         s.model.procedures.set_window(&mut s, sack.a_rwnd);
         s.sending.last_sack = Some(now);
         s.paths[path].sack_arrived(now);

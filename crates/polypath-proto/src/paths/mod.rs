@@ -66,8 +66,6 @@ pub(crate) struct Paths {
     /// Whether `failover` watches for paths that do not answer.
     pub(crate) watches_silence: bool,
     pub(crate) search: Search,
-    /// The path over which the SACK that is being processed has arrived.
-    pub(crate) sack_path: Option<PathId>,
     probing: Box<dyn ProbingPolicy>,
 }
 
@@ -110,7 +108,6 @@ impl Paths {
             failover: config.failover().make(setup),
             watches_silence: config.failover().needs.silence,
             search: Search::default(),
-            sack_path: None,
             probing: config.probing().make(setup),
         }
     }

@@ -1,13 +1,11 @@
 //! Applies a SACK to the sender's state (RFC 9260 6.2.1): facts, no decisions.
 
-use std::time::Duration;
-
 use super::Sending;
 use super::copies::Delivered;
 use super::in_flight::acked::Outside;
 use super::in_flight::outstanding::{Fate, Outstanding};
 use super::report::{PathReport, Reneged, SackReport};
-use crate::ids::{PathId, Tsn};
+use crate::ids::Tsn;
 use crate::path::Earlier;
 use crate::paths::Paths;
 use crate::policy::retransmission::LossCause;
@@ -158,21 +156,6 @@ impl Sending {
     }
 }
 
-/// Whether the acknowledgement of a chunk that was sent more than once, `age` after it was last
-/// sent on `path`, may clear the errors of that path.
-///
-/// RFC 9260 8.2 clears them when data is acknowledged that was sent to the path's address. If the
-/// peer received a transmission from before the path failed and only its SACK was lost, as when a
-/// NAT changes its address, a SACK over another path acknowledges the data later, and shows nothing
-/// about the path since. A SACK for the last transmission returns on its path, as soon as its
-/// round-trip time allows (RFC 9260 6.4).
-fn shows_the_last(paths: &Paths, path: PathId, age: Duration) -> bool {
-    let there = paths.sack_path.is_none_or(|over| over == path);
-    !paths.watches_silence
-        || !paths.another_is_active(path)
-        || (there && age <= paths[path].base_rto())
-}
-
 /// Accounts for a newly acknowledged chunk, which had this fate, on the path that it was last sent
 /// on. The acknowledgement is credited to the path of the transmission `by`, perhaps of a copy.
 fn newly_acked(
@@ -186,21 +169,16 @@ fn newly_acked(
     let Delivered { path: credited, sent, certain } = by;
     let transmissions = chunk.transmissions + u32::from(chunk.copies);
     let size = chunk.size();
-    // RFC 8985 6.2 (2): an acknowledgement that arrives sooner than the shortest round trip is for
-    // an earlier transmission.
-    let age = now.since(sent);
-    let plausible = paths[credited].shortest_rtt().is_some_and(|rtt| age >= rtt);
-    let shows = transmissions == 1 || shows_the_last(paths, credited, age);
     let t = &mut tally[credited.index()];
     t.acked += size;
     t.acked_by_gaps += if by_gaps { size } else { 0 };
-    let timed_out = fate == Fate::Lost(LossCause::Timeout);
-    if shows || timed_out {
-        t.evidence.note(chunk.has_moved(), timed_out);
-    }
+    t.evidence.note(chunk.has_moved(), fate == Fate::Lost(LossCause::Timeout));
     t.answered |= certain;
     t.newly_acked.note(tsn);
-    if transmissions == 1 || plausible {
+    // RFC 8985 6.2 (2): an acknowledgement that arrives sooner than the shortest round trip is for
+    // an earlier transmission.
+    let age = now.since(sent);
+    if transmissions == 1 || paths[credited].shortest_rtt().is_some_and(|rtt| age >= rtt) {
         t.newly_acked.note_sent(sent);
     }
     let path = &mut paths[chunk.path];

@@ -180,6 +180,7 @@ fn heartbeats_that_are_off_stay_off() {
 /// The only path fails, and SACKs for data that has arrived over it are lost. Another path is
 /// confirmed just after a retransmission on the old one, and a SACK over it acknowledges that data.
 /// RFC 9260 8.2: that is no acknowledgement of something that has arrived over the old path since.
+/// What waits on the old path is sent again on the new one, and is data of the new one then.
 #[test]
 fn a_sack_over_another_path_does_not_revive_the_old_one() {
     let mut revived = 0;

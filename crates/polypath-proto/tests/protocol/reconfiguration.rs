@@ -31,7 +31,7 @@ fn reset_association(net: &mut Net, h: usize) {
 
 /// The TSNs of the only event of this kind, which reports a success.
 fn tsns_of_reset(net: &Net, h: usize) -> (Tsn, Tsn) {
-    let reported = told(net, h);
+    let reported = notices(net, h);
     let [Event::AssociationReset { outcome: Reconfigured::Performed, tsns }] = reported[..] else {
         panic!("{reported:?}")
     };
@@ -39,7 +39,7 @@ fn tsns_of_reset(net: &Net, h: usize) -> (Tsn, Tsn) {
 }
 
 /// Reconfiguration events of host `h`.
-fn told(net: &Net, h: usize) -> Vec<Event> {
+fn notices(net: &Net, h: usize) -> Vec<Event> {
     let ours = |e: &Event| {
         matches!(
             e,
@@ -102,8 +102,8 @@ fn outgoing_streams_begin_anew_and_their_messages_wait() {
     assert_eq!(numbers(&net, 0, mark), [(2, 1), (1, 0)]);
     assert_eq!(parameters(&net.sent_since(0, mark)), ["out"]);
     assert_eq!(parameters(&net.sent_since(1, mark)), ["result 1"]);
-    assert_eq!(told(&net, 0), [streams_reset(false, &[1], Reconfigured::Performed)]);
-    assert_eq!(told(&net, 1), [streams_reset(true, &[1], Reconfigured::Performed)]);
+    assert_eq!(notices(&net, 0), [streams_reset(false, &[1], Reconfigured::Performed)]);
+    assert_eq!(notices(&net, 1), [streams_reset(true, &[1], Reconfigured::Performed)]);
     assert_eq!(net.hosts[1].received.len(), 5);
 }
 
@@ -145,7 +145,7 @@ fn a_reset_that_overtakes_lost_data_waits_for_it() {
     assert_eq!(net.path(0, 0).error_count, 0);
     assert_eq!(numbers(&net, 0, mark), [(1, 0), (1, 0)]);
     assert_eq!(net.hosts[1].received.len(), 2);
-    assert_eq!(told(&net, 0), [streams_reset(false, &[1], Reconfigured::Performed)]);
+    assert_eq!(notices(&net, 0), [streams_reset(false, &[1], Reconfigured::Performed)]);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn lost_requests_and_answers_are_repeated_and_done_once() {
         let nets: Vec<u8> = net.sent_with(0, "RE-CONFIG").iter().map(Sent::net).collect();
         assert_eq!(nets, [0, 1, 0]);
         assert_eq!(numbers(&net, 0, mark), [(1, 0)], "{what}");
-        assert_eq!(told(&net, 1), [streams_reset(true, &[1], Reconfigured::Performed)]);
+        assert_eq!(notices(&net, 1), [streams_reset(true, &[1], Reconfigured::Performed)]);
         assert_eq!(net.hosts[1].received.len(), 3);
         assert!(net.states(0).iter().all(|s| *s == PathState::Active));
     }
@@ -201,13 +201,13 @@ fn incoming_streams_are_reset_by_the_peer() {
     assert_eq!(parameters(&net.sent_since(0, mark)), ["in", "result 1"]);
     assert_eq!(parameters(&net.sent_since(1, mark)), ["out"]);
     assert_eq!(numbers(&net, 1, mark), [(3, 0), (4, 1)]);
-    assert_eq!(told(&net, 0), [streams_reset(true, &[3], Reconfigured::Performed)]);
-    assert_eq!(told(&net, 1), [streams_reset(false, &[3], Reconfigured::Performed)]);
+    assert_eq!(notices(&net, 0), [streams_reset(true, &[3], Reconfigured::Performed)]);
+    assert_eq!(notices(&net, 1), [streams_reset(false, &[3], Reconfigured::Performed)]);
     // The request has been answered, so another one may follow.
     reset(&mut net, 0, StreamReset::Both, &[]);
     net.run(S(1));
     assert_eq!(parameters(&net.sent_with(0, "RE-CONFIG"))[2], "out + in");
-    assert_eq!((told(&net, 0).len(), told(&net, 1).len()), (3, 3));
+    assert_eq!((notices(&net, 0).len(), notices(&net, 1).len()), (3, 3));
 }
 
 #[test]
@@ -276,8 +276,8 @@ fn streams_are_added() {
         streams,
         outcome: Reconfigured::Performed,
     };
-    assert_eq!(told(&net, 0), [added(false, 3), added(true, 4)]);
-    assert_eq!(told(&net, 1), [added(true, 3), added(false, 4)]);
+    assert_eq!(notices(&net, 0), [added(false, 3), added(true, 4)]);
+    assert_eq!(notices(&net, 1), [added(true, 3), added(false, 4)]);
     send_some(&mut net, 0, &[2]);
     send_some(&mut net, 1, &[3]);
     net.run(S(1));
@@ -287,7 +287,7 @@ fn streams_are_added() {
     net.am(0).add_streams(now, 4, 0).unwrap();
     net.run(S(1));
     let denied = Event::StreamsAdded { incoming: false, streams: 3, outcome: Reconfigured::Denied };
-    assert_eq!(told(&net, 0).last(), Some(&denied));
+    assert_eq!(notices(&net, 0).last(), Some(&denied));
     assert_eq!((net.a(0).outbound_streams(), net.a(1).inbound_streams()), (3, 3));
 }
 
@@ -309,8 +309,8 @@ fn what_the_application_does_not_grant_is_denied() {
     net.run(S(1));
     let both = "result 2 + result 2";
     assert_eq!(parameters(&net.sent_since(1, mark)), [both, "result 2", both]);
-    assert_eq!(told(&net, 0).len(), 5);
-    assert!(told(&net, 1).is_empty());
+    assert_eq!(notices(&net, 0).len(), 5);
+    assert!(notices(&net, 1).is_empty());
     // The streams continue as before.
     send_some(&mut net, 0, &[1]);
     net.run(S(1));
@@ -380,14 +380,14 @@ fn both_sides_may_ask_at_the_same_time() {
     reset(&mut net, 1, StreamReset::Outgoing, &[]);
     net.run(S(1));
     let done = |incoming| streams_reset(incoming, &[], Reconfigured::Performed);
-    assert_eq!(told(&net, 0), [done(true), done(false)]);
-    assert_eq!(told(&net, 1), [done(true), done(false)]);
+    assert_eq!(notices(&net, 0), [done(true), done(false)]);
+    assert_eq!(notices(&net, 1), [done(true), done(false)]);
     // Only one of the two requests could be performed: both fail, and either side may try again.
     reset_association(&mut net, 0);
     reset_association(&mut net, 1);
     net.run(S(5));
     let failed = Event::AssociationReset { outcome: Reconfigured::Failed, tsns: None };
-    assert_eq!((told(&net, 0).last(), told(&net, 1).last()), (Some(&failed), Some(&failed)));
+    assert_eq!((notices(&net, 0).last(), notices(&net, 1).last()), (Some(&failed), Some(&failed)));
     let mark = net.log.len();
     send_some(&mut net, 0, &[1]);
     send_some(&mut net, 1, &[1]);
@@ -466,7 +466,7 @@ fn streams_that_do_not_exist_are_refused() {
     let request = hand.tsn.wrapping_add(1);
     let incoming = ReconfigParameter::IncomingReset { request, streams };
     assert_eq!(asked(&mut net, &hand, &[incoming]), ["result 3"]);
-    assert!(told(&net, 1).is_empty());
+    assert!(notices(&net, 1).is_empty());
 }
 
 #[test]
@@ -513,7 +513,7 @@ fn what_makes_no_sense_is_dropped() {
     reset_association(&mut net, 1);
     asked(&mut net, &hand, &[response(number, None)]);
     let failed = Event::AssociationReset { outcome: Reconfigured::Failed, tsns: None };
-    assert_eq!(told(&net, 1), [failed]);
+    assert_eq!(notices(&net, 1), [failed]);
     for n in 0..3000u32 {
         let request = hand.tsn.wrapping_add(n);
         asked(&mut net, &hand, &[ReconfigParameter::AddOutgoing { request, streams: 0 }]);
