@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Measures speed, always against a peer in the same run: programs take turns (A B A B ...), medians count.
 
-    benches/run.py [--rounds N] [--seconds S] [--only sim|loopback|overhead|earlier] [--earlier REVISION]
+    benches/run.py [--rounds N] [--seconds S] [--only sim|sweeps|loopback|overhead|earlier] [--earlier REVISION]
                    [--output docs/performance.md]
 
 sim:      one file at 3 % loss, simulated: CPU seconds of `polypath sim` and of ns-2.
+sweeps:   sweeps of the lab: CPU seconds a run next to ns-2's, and how busy Dask's workers are
+          (benches/sweeps.py). Needs the lab's environment (scripts/setup.sh test).
 loopback: one association between two processes, messages of 1, 16 and 64 KiB: polypath in clear and
           encrypted, usrsctp, quinn, and plain UDP with and without segmentation offload. Goodput at the
           receiver, CPU seconds per GB of each side.
@@ -30,6 +32,7 @@ from pathlib import Path
 
 import earlier
 import overhead
+import sweeps
 from processes import PORT, ROOT, SCENARIO, TARGET, Bulk, Failed, build_cargo, progress, run, transfer
 
 HERE = ROOT / "benches"
@@ -273,7 +276,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=3.0, help="length of a transfer")
-    parser.add_argument("--only", choices=["sim", "loopback", "overhead", "earlier"])
+    parser.add_argument("--only", choices=["sim", "sweeps", "loopback", "overhead", "earlier"])
     parser.add_argument("--earlier", default=earlier.BEFORE, metavar="REVISION", help="to compare with")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "performance.md")
     arguments = parser.parse_args()
@@ -289,6 +292,8 @@ def main() -> None:
     try:
         if arguments.only in (None, "sim"):
             lines += simulated_page(simulated(arguments.rounds))
+        if arguments.only in (None, "sweeps") and sweeps.is_there():
+            lines += sweeps.page(sweeps.measure(arguments.rounds))
         if arguments.only in (None, "loopback"):
             lines += loopback_page(loopback(arguments.rounds, arguments.seconds), arguments.seconds)
         if arguments.only in (None, "overhead"):

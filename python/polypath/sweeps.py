@@ -16,6 +16,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import nullcontext, suppress
+from itertools import islice
 from os import PathLike
 
 import pandas as pd
@@ -36,6 +37,9 @@ class EngineMismatchError(RuntimeError):
 
 #: Seconds between two progress reports while no run finishes.
 TICK = 0.5
+#: Seconds that a task of several short runs is meant to take. To hand over a task costs an executor
+#: milliseconds (Dask's scheduler, pickling), as much as a short run.
+TASK = 0.25
 #: Least number of seconds between two searches for the widest interval.
 BETWEEN_LOOKS = 0.2
 
@@ -132,7 +136,12 @@ class _Sweep:
         self._width = _width(executor)
         self._backend = backend
         self._engine = engine(backend)
-        self._running: dict[Future[Row], tuple[Replications, int]] = {}
+        self._running: dict[Future[list[Row]], tuple[Replications, list[int]]] = {}
+        #: Seeds of tasks that were lost: each is tried again alone, because one run can have ended
+        #: the worker of all.
+        self._again: deque[tuple[Replications, int]] = deque()
+        #: Seconds and number of the finished runs of a scenario.
+        self._spent: dict[Replications, tuple[float, int]] = {}
         #: Scenarios that may have a run to start; those of `_waiting` wait for a run to finish.
         self._ready = deque(one for one in replications if not one.settled)
         self._waiting: set[Replications] = set()
@@ -162,15 +171,31 @@ class _Sweep:
 
     def _fill(self) -> None:
         """Starts runs of the scenarios in turn, so that all intervals get narrower together."""
+        while self._again and len(self._running) < self._width:
+            one, seed = self._again.popleft()
+            self._submit(one, [seed])
         while self._ready and len(self._running) < self._width:
             one = self._ready.popleft()
-            seed = one.next_seed()
-            if seed is not None:
-                future = self._executor.submit(work.run, one.scenario, seed, self._backend)
-                self._running[future] = (one, seed)
+            seeds = self._next_seeds(one)
+            if seeds:
+                self._submit(one, seeds)
                 self._ready.append(one)
             elif not one.settled:
                 self._waiting.add(one)
+
+    def _submit(self, one: Replications, seeds: list[int]) -> None:
+        future = self._executor.submit(work.runs, one.scenario, seeds, self._backend)
+        self._running[future] = (one, seeds)
+
+    def _next_seeds(self, one: Replications) -> list[int]:
+        """The seeds of the next task: one, until it is known how long a run takes.
+
+        Towards the end tasks get shorter, so that the workers finish together.
+        """
+        spent, runs = self._spent.get(one, (0.0, 0))
+        most = int(TASK * runs / spent) if spent > 0 else 1
+        most = max(min(most, self._missing // (2 * self._width)), 1)
+        return list(islice(iter(one.next_seed, None), most))
 
     def _wait(self) -> None:
         done, _ = wait(self._running, timeout=TICK, return_when=FIRST_COMPLETED)
@@ -180,34 +205,41 @@ class _Sweep:
         if not done:
             self._report()
 
-    def _take(self, future: Future[Row]) -> None:
-        one, seed = self._running.pop(future)
-        row = self._row(future, one, seed)
-        if self._store is not None:
-            self._store.add(row)
-        settled, missing = one.settled, one.missing
-        one.finished(row)
-        self._finished += 1
-        self._failed += row["status"] == "failed"
-        self._missing += one.missing - missing
-        self._unsettled -= one.settled and not settled
+    def _take(self, future: Future[list[Row]]) -> None:
+        one, seeds = self._running.pop(future)
+        for row in self._rows(future, one, seeds):
+            if self._store is not None:
+                self._store.add(row)
+            settled, missing = one.settled, one.missing
+            one.finished(row)
+            self._finished += 1
+            self._failed += row["status"] == "failed"
+            self._missing += one.missing - missing
+            self._unsettled -= one.settled and not settled
+            if row["status"] == "ok":
+                spent, runs = self._spent.get(one, (0.0, 0))
+                self._spent[one] = (spent + row["wall"], runs + 1)
         if one in self._waiting:
             self._waiting.remove(one)
             self._ready.append(one)
 
-    def _row(self, future: Future[Row], one: Replications, seed: int) -> Row:
+    def _rows(self, future: Future[list[Row]], one: Replications, seeds: list[int]) -> list[Row]:
         try:
-            row = future.result()
+            rows = future.result()
         except BrokenExecutor:
             raise
-        except Exception as error:  # the worker or its result is lost: the run has failed
-            identity = {"key": one.scenario.key, "seed": seed, "engine": self._engine}
-            return identity | work.failure(error)
-        if row["engine"] != self._engine:
-            raise EngineMismatchError(
-                f"a worker has engine {row['engine']}, this process {self._engine}"
-            )
-        return row
+        except Exception as error:  # the worker or its result is lost
+            if len(seeds) > 1:
+                self._again.extend((one, seed) for seed in seeds)
+                return []
+            identity = {"key": one.scenario.key, "seed": seeds[0], "engine": self._engine}
+            return [identity | work.failure(error)]
+        for row in rows:
+            if row["engine"] != self._engine:
+                raise EngineMismatchError(
+                    f"a worker has engine {row['engine']}, this process {self._engine}"
+                )
+        return rows
 
     def _drain(self) -> None:
         """Cancels waiting runs, and stores those that were running."""

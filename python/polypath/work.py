@@ -1,12 +1,18 @@
-"""The work of a worker, in a module that any process can import: one run gives one row."""
+"""The work of a worker, in a module that any process can import: a run gives a row."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from polypath.scenario import Scenario
 from polypath.simulation import Backend, engine, execute
 from polypath.store import Row
+
+
+def runs(scenario: Scenario, seeds: Sequence[int], backend: Backend = "polypath") -> list[Row]:
+    """Runs of one scenario, one after the other: a row for each seed."""
+    return [run(scenario, seed, backend) for seed in seeds]
 
 
 def run(scenario: Scenario, seed: int, backend: Backend = "polypath") -> Row:

@@ -162,18 +162,22 @@ def test_a_failed_run_is_a_row(
 
 
 class Immediate(Executor):
-    """An executor that runs each job at once."""
+    """An executor that runs each task at once."""
+
+    def __init__(self) -> None:
+        self.tasks: list[list[int]] = []
 
     def answer(self, scenario: Scenario, seed: int) -> Any:
         return work.run(scenario, seed)
 
     def submit(  # type: ignore[override]
-        self, function: Callable[..., Any], /, scenario: Scenario, seed: int, backend: str
+        self, function: Callable[..., Any], /, scenario: Scenario, seeds: list[int], backend: str
     ) -> Future[Any]:
-        assert (function, backend) == (work.run, "polypath")
+        assert (function, backend) == (work.runs, "polypath")
+        self.tasks.append(seeds)
         future: Future[Any] = Future()
         try:
-            future.set_result(self.answer(scenario, seed))
+            future.set_result([self.answer(scenario, seed) for seed in seeds])
         except Exception as error:
             future.set_exception(error)
         return future
@@ -191,6 +195,31 @@ def test_a_worker_that_loses_a_run_makes_it_a_failed_one(lossy: Scenario) -> Non
     assert frame["reason"][1] == "MemoryError"
 
 
+def test_short_runs_share_a_task(lossy: Scenario) -> None:
+    executor = Immediate()
+    frame = quiet(lossy, range(3000), executor=executor)
+    assert [seed for seeds in executor.tasks for seed in seeds] == list(frame["seed"])
+    assert executor.tasks[0] == [0], "how long a run takes is not known yet"
+    # Some 30 tasks, and shorter ones towards the end. On a busy machine they are more.
+    assert len(executor.tasks) < 1000
+    assert len(executor.tasks[-1]) == 1
+
+
+def test_a_lost_task_costs_only_the_run_that_ended_it(lossy: Scenario) -> None:
+    class Forgetful(Immediate):
+        def answer(self, scenario: Scenario, seed: int) -> Any:
+            if seed == 400:
+                raise MemoryError
+            return super().answer(scenario, seed)
+
+    executor = Forgetful()
+    frame = quiet(lossy, range(1000), executor=executor)
+    lost = next(seeds for seeds in executor.tasks if 400 in seeds)
+    assert len(lost) > 1
+    assert all([seed] in executor.tasks for seed in lost), "each runs again, alone"
+    assert list(frame["seed"][frame["status"] == "failed"]) == [400]
+
+
 def test_workers_that_are_gone_end_the_sweep(lossy: Scenario, tmp_path: Path) -> None:
     class Broken(Immediate):
         def answer(self, scenario: Scenario, seed: int) -> Any:
@@ -198,9 +227,11 @@ def test_workers_that_are_gone_end_the_sweep(lossy: Scenario, tmp_path: Path) ->
                 raise BrokenExecutor("a process was terminated abruptly")
             return super().answer(scenario, seed)
 
+    executor = Broken()
     with pytest.raises(BrokenExecutor, match="terminated"):
-        quiet(lossy, range(100), executor=Broken(), results=tmp_path)
-    assert {row["seed"] for row in load_rows(tmp_path)} >= {0, 1, 2, 3, 4}
+        quiet(lossy, range(100), executor=executor, results=tmp_path)
+    finished = {seed for seeds in executor.tasks if 5 not in seeds for seed in seeds}
+    assert {row["seed"] for row in load_rows(tmp_path)} == finished >= {0, 1, 2, 3}
 
 
 def test_processes_give_the_same_frame(grid: list[Scenario]) -> None:
