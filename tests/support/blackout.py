@@ -250,7 +250,7 @@ class _Run:
         arrivals = in_order(sniffer.out_path.read_bytes())
         if [one.address for one in arrivals if one.at < cut_at][-1] != self.receivers[0]:
             raise NotInUse
-        # After the file, data waits for the receiver's answers, which may meet the same cut.
+        # After the file, data waits for the receiver's disk and its answers, which may meet the same cut.
         gaps = [late.at - early.at for early, late in itertools.pairwise(arrivals) if early.total < SIZE]
         # The program's own measurement, every 20 ms if it is scheduled in time.
         assert 0.5 < ended["blackout_s"] / max(gaps) < 2, (case, sorted(gaps)[-4:], ended)

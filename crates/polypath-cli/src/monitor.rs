@@ -57,7 +57,8 @@ impl fmt::Display for Change {
 pub(crate) struct Observations {
     /// Time from the first to the last byte.
     pub(crate) duration: Duration,
-    /// Longest time without new data (receiver) or new acknowledgements (sender).
+    /// Longest time without new data (receiver) or new acknowledgements (sender) before the last
+    /// bytes of a file.
     pub(crate) blackout: Duration,
     /// Time from the beginning of the transfer to that of the blackout.
     pub(crate) blackout_at: Duration,
@@ -117,6 +118,7 @@ impl Monitor {
             start,
             last: start,
             done: 0,
+            gaps: Gaps::default(),
             seen: Observations::default(),
         };
         Self { stop, task: tokio::spawn(watcher.run(stopped)) }
@@ -142,7 +144,50 @@ struct Watcher {
     last: Time,
     /// Progress in bytes at that time.
     done: u64,
+    gaps: Gaps,
     seen: Observations,
+}
+
+/// Times without progress in the bytes of the files.
+///
+/// A gap counts once bytes of a file have followed it: the last message of a transfer waits until
+/// the receiver has synchronised the files with its disk and has reported them.
+#[derive(Debug, Default)]
+struct Gaps {
+    /// The longest gap, and when it began.
+    longest: (Duration, Duration),
+    /// Sum of those that are a standstill.
+    standstill: Duration,
+    /// The same for gaps after which no bytes of a file have been counted yet.
+    open_longest: (Duration, Duration),
+    open_standstill: Duration,
+    /// Bytes of files at the last sample.
+    bytes: u64,
+}
+
+impl Gaps {
+    /// Adds a gap that has just ended and began at `at`.
+    fn add(&mut self, at: Duration, gap: Duration) {
+        if gap >= STANDSTILL {
+            self.open_standstill += gap;
+        }
+        if gap > self.open_longest.0 {
+            self.open_longest = (gap, at);
+        }
+    }
+
+    /// Takes a sample of the bytes of files, after the gap that it ends has been added.
+    fn sample(&mut self, bytes: u64) {
+        if bytes <= self.bytes {
+            return;
+        }
+        self.bytes = bytes;
+        self.standstill += std::mem::take(&mut self.open_standstill);
+        let open = std::mem::take(&mut self.open_longest);
+        if open.0 > self.longest.0 {
+            self.longest = open;
+        }
+    }
 }
 
 impl Watcher {
@@ -173,6 +218,8 @@ impl Watcher {
         }
         self.progress.clear();
         self.seen.duration = self.last.since(self.start);
+        (self.seen.blackout, self.seen.blackout_at) = self.gaps.longest;
+        self.seen.standstill = self.gaps.standstill;
         self.seen.paths = self.association.paths();
         self.seen
     }
@@ -194,23 +241,17 @@ impl Watcher {
         };
         let shown = shown + self.counts.kept();
         if moved > self.done {
-            self.gap(now);
+            if self.done > 0 {
+                self.gaps.add(self.last.since(self.start), now.since(self.last));
+            }
             self.done = moved;
             self.last = now;
         }
+        self.gaps.sample(match self.role {
+            Role::Sender => moved,
+            Role::Receiver => counted,
+        });
         self.progress.update(now, shown, self.total, &paths, self.association.current_path());
-    }
-
-    /// Records the time since the last progress.
-    fn gap(&mut self, now: Time) {
-        let gap = now.since(self.last);
-        if self.done > 0 && gap >= STANDSTILL {
-            self.seen.standstill += gap;
-        }
-        if self.done > 0 && gap > self.seen.blackout {
-            self.seen.blackout = gap;
-            self.seen.blackout_at = self.last.since(self.start);
-        }
     }
 
     fn event(&mut self, event: &Event) {
@@ -225,5 +266,39 @@ impl Watcher {
         let change = Change { at: at.since(self.start), path, what };
         self.progress.tell(&change);
         self.seen.changes.push(change);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn a_gap_counts_once_bytes_of_a_file_have_followed_it() {
+        let mut gaps = Gaps::default();
+        gaps.sample(100_000);
+        // The path is cut: a message of 64 KiB is complete some samples after the gap.
+        gaps.add(MS(300), MS(700));
+        gaps.sample(100_000);
+        gaps.add(MS(1000), MS(20));
+        gaps.sample(100_000);
+        assert_eq!((gaps.longest, gaps.standstill), ((MS(0), MS(0)), MS(0)));
+        gaps.sample(165_536);
+        assert_eq!((gaps.longest, gaps.standstill), ((MS(700), MS(300)), MS(700)));
+        // The disk and the receiver's reply take 900 ms; the sender's last message follows.
+        gaps.add(MS(1100), MS(900));
+        gaps.sample(165_536);
+        assert_eq!((gaps.longest, gaps.standstill), ((MS(700), MS(300)), MS(700)));
+    }
+
+    #[test]
+    fn the_gap_before_the_last_bytes_of_a_file_counts() {
+        let mut gaps = Gaps::default();
+        gaps.sample(100_000);
+        gaps.add(MS(300), MS(700));
+        gaps.sample(120_000);
+        assert_eq!((gaps.longest, gaps.standstill), ((MS(700), MS(300)), MS(700)));
     }
 }

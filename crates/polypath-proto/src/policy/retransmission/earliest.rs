@@ -30,6 +30,9 @@ pub static EARLIEST: Entry<dyn RetransmissionPolicy> = Entry::new(
 const LOST_ONCE: f64 = 0.1;
 const LOST_OFTEN: f64 = 0.5;
 
+/// Transmissions of a chunk beyond which the path that has lost it does not become worse.
+const MOST_TRANSMISSIONS: u32 = 8;
+
 /// Round-trip times that a loss adds until the next transmission of a chunk.
 const LOST_AGAIN: f64 = 1.25;
 
@@ -42,18 +45,27 @@ pub(crate) fn mean_delivery(srtt: Duration, loss: f64) -> f64 {
     srtt.as_secs_f64() * (0.5 + LOST_AGAIN * loss / (1.0 - loss))
 }
 
+/// A chunk that a path has just lost is more likely to be lost again than on a path that nothing
+/// is known of, above all after a timeout, or if it was lost before. From the third loss on, each
+/// halves the probability that the path delivers it: everything behind the chunk waits for it, and
+/// the mean time of a short path that loses half of its packets is that of most chunks, not of one
+/// that has been lost many times.
+fn lost_again(chunk: &LostChunk) -> f64 {
+    if chunk.cause == LossCause::FastRetransmit && chunk.transmissions == 1 {
+        return LOST_ONCE;
+    }
+    let losses = chunk.transmissions.clamp(2, MOST_TRANSMISSIONS) - 1;
+    1.0 - LOST_OFTEN.powi(losses.cast_signed())
+}
+
 /// Expected time until a chunk is delivered, in seconds; `None` if the delay is unknown.
 fn delivery(path: &PathView, chunk: &LostChunk) -> Option<f64> {
     let srtt = path.srtt?;
     let (lost, sent) = path.loss.share();
     let share = if sent == 0 { 0.0 } else { f64::from(lost) / f64::from(sent) };
     let mut loss = share.max(path.loss.recent()).min(0.9);
-    // A chunk that this path has just lost is more likely to be lost again than on a path that
-    // nothing is known of, above all after a timeout, or if it was lost before.
     if path.id == chunk.last_path {
-        let once = chunk.cause == LossCause::FastRetransmit && chunk.transmissions == 1;
-        let again = if once { LOST_ONCE } else { LOST_OFTEN };
-        loss += (1.0 - loss) * again;
+        loss += (1.0 - loss) * lost_again(chunk);
     }
     let waits = if path.has_room() || path.send_credit { 0.0 } else { wait(path) };
     Some(mean_delivery(srtt, loss) + waits)
@@ -125,6 +137,25 @@ mod tests {
             paths.measure(1, Duration::from_millis(other));
             let mut rng = Rng::new(&crate::Seed::from_u64(1));
             assert_eq!(Earliest.path(&lost, paths.view(), &mut rng).0, expected, "{other} ms");
+        }
+    }
+
+    /// A path that loses half of its packets delivers most chunks earlier than one that is five
+    /// times as long, but not one that it has lost three times.
+    #[test]
+    fn a_chunk_that_was_lost_three_times_takes_a_longer_path_without_losses() {
+        let mut paths = TestPaths::new(2);
+        paths.measure(0, Duration::from_millis(10));
+        paths.measure(1, Duration::from_millis(100));
+        for n in 0..64 {
+            paths.transmit(0, n % 2 == 0);
+            paths.transmit(1, false);
+        }
+        for (transmissions, expected) in [(1, 0), (2, 0), (3, 1), (4, 1), (u32::MAX, 1)] {
+            let lost = lost_chunk(1, 0, LossCause::FastRetransmit);
+            let lost = LostChunk { transmissions, ..lost };
+            let mut rng = Rng::new(&crate::Seed::from_u64(1));
+            assert_eq!(Earliest.path(&lost, paths.view(), &mut rng).0, expected, "{transmissions}");
         }
     }
 
