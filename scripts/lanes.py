@@ -6,8 +6,8 @@ one has failed. Standard library only.
 
 A step's lanes run at the same time. The first of them prints as it runs, the output of the others is
 printed when the step is over. A lane that ends in ":idle" gets the processors only while nothing else
-needs them (SCHED_IDLE), while tests wait, as they do most of the time; idle lanes run one after the other, in
-their order.
+needs them (SCHED_IDLE), while tests wait, as they do most of the time. Idle lanes run one after the other,
+in their order, and outlast the step that they begin with: no step waits for them.
 
     scripts/lanes.py STEP...        STEP: names of lanes, joined by "+"
 """
@@ -71,33 +71,50 @@ class Lane:
         return f"{self.name:<16} {verdict} {self.seconds:6.0f} s {self.processor:8.0f} s of processor time"
 
 
-def run(names: list[str], folder: Path) -> list[Lane]:
-    """Run the lanes of one step."""
-    idle = [name.removesuffix(":idle") for name in names if name.endswith(":idle")]
+class Idle:
+    """The lanes that give way to all others: they begin with their step and outlast it."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.waiting: list[str] = []
+        self.lanes: list[Lane] = []
+
+    def run(self) -> bool:
+        """Start the next lane if its turn has come. Returns whether one runs."""
+        if self.lanes and self.lanes[-1].runs():
+            return True
+        if self.waiting:
+            name = self.waiting.pop(0)
+            self.lanes.append(Lane(name, self.folder / name, idle=True))
+        return bool(self.lanes) and self.lanes[-1].runs()
+
+
+def run(names: list[str], idle: Idle) -> list[Lane]:
+    """Run the lanes of one step, and let the idle ones go on meanwhile."""
     lanes: list[Lane] = []
     try:
         for name in names:
-            if not name.endswith(":idle"):
-                lanes.append(Lane(name, folder / name if lanes else None))
-        waiting, turn = list(lanes), None
-        while waiting or idle:
-            if idle and not (turn and turn.runs()):
-                name = idle.pop(0)
-                turn = Lane(name, folder / name if lanes else None, idle=True)
-                lanes.append(turn)
-                waiting.append(turn)
+            lanes.append(Lane(name, idle.folder / name if lanes else None))
+        waiting = list(lanes)
+        while waiting:
+            idle.run()
             waiting = [lane for lane in waiting if lane.runs()]
             time.sleep(0.2)
     except BaseException:
         for lane in lanes:
             lane.stop()
         raise
+    print_logs(lanes)
+    return lanes
+
+
+def print_logs(lanes: list[Lane]) -> None:
+    """Print what these lanes have not printed while they ran."""
     for lane in lanes:
         if lane.log:
             print(f"--- {lane.name}", flush=True)
             sys.stdout.buffer.write(lane.log.read_bytes())
             sys.stdout.buffer.flush()
-    return lanes
 
 
 def main() -> int:
@@ -107,13 +124,24 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     done: list[Lane] = []
     with tempfile.TemporaryDirectory(prefix="polypath-lanes-") as folder:
+        idle = Idle(Path(folder))
         try:
             for step in sys.argv[1:]:
                 print(f"--- {step.replace('+', ', ')}", flush=True)
-                done += run(step.split("+"), Path(folder))
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            return 130
+                names = step.split("+")
+                idle.waiting += [name.removesuffix(":idle") for name in names if name.endswith(":idle")]
+                done += run([name for name in names if not name.endswith(":idle")], idle)
+            while idle.run():
+                time.sleep(0.2)
+        except BaseException as reason:
+            for lane in idle.lanes:
+                lane.stop()
+            if isinstance(reason, KeyboardInterrupt):
+                print("interrupted", file=sys.stderr)
+                return 130
+            raise
+        print_logs(idle.lanes)
+        done += idle.lanes
     failed = [lane.name for lane in done if lane.code != 0]
     print("---", *(lane.line() for lane in done), sep="\n")
     print(f"failed: {', '.join(failed)}" if failed else "all lanes passed", flush=True)

@@ -105,7 +105,7 @@ class Parameters(TypedDict, total=False):
     #: Allowed: off, send, receive, both. Default: off.
     buffer_splitting: Literal["off", "send", "receive", "both"]
     #: Largest size of the receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least
-    #: 1500; 1 MiB). Allowed: from 1500 B to 1 GiB. Default: 128 MiB (RFC 9260: 1 MiB).
+    #: 1500; 1 MiB). Allowed: from 1500 B to 1 GiB. Default: 256 MiB (RFC 9260: 1 MiB).
     receive_buffer: str | int
     #: Size of the receive buffer at first, if that is less than `receive_buffer`: it grows to four
     #: times what the application reads in a round-trip time, and shrinks again (Linux:
@@ -113,7 +113,7 @@ class Parameters(TypedDict, total=False):
     #: off).
     initial_receive_buffer: str | int
     #: Largest size of the send buffer in bytes: messages not yet sent or not yet acknowledged (1
-    #: MiB). Allowed: from 1 B to 1 GiB. Default: 128 MiB (RFC 9260: 1 MiB).
+    #: MiB). Allowed: from 1 B to 1 GiB. Default: 256 MiB (RFC 9260: 1 MiB).
     send_buffer: str | int
     #: Size of the send buffer at first, if that is less than `send_buffer`: it grows to two
     #: congestion windows beyond the data that was sent and waits for its acknowledgement, and

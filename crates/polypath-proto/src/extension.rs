@@ -49,10 +49,12 @@ pub enum Extension {
     DynamicAddresses,
     /// SACKs that leave out gap blocks between others if not all fit.
     PartialSacks,
+    /// SACKs whose gap blocks have offsets of 32 bits if 16 do not reach.
+    WideSacks,
 }
 
 impl Extension {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Timestamps,
         Self::RetransmissionFlag,
         Self::PacketCount,
@@ -66,6 +68,7 @@ impl Extension {
         Self::Authentication,
         Self::DynamicAddresses,
         Self::PartialSacks,
+        Self::WideSacks,
     ];
 
     /// The extension that `parameter` itself offers.
@@ -75,6 +78,7 @@ impl Extension {
             Parameter::RetransmissionFlag => Some(Self::RetransmissionFlag),
             Parameter::PacketCount => Some(Self::PacketCount),
             Parameter::PartialSacks => Some(Self::PartialSacks),
+            Parameter::WideSacks => Some(Self::WideSacks),
             Parameter::EcnCapable => Some(Self::Ecn),
             Parameter::ZeroChecksumAcceptable(SCTP_OVER_DTLS) => Some(Self::ZeroChecksum),
             Parameter::ForwardTsnSupported => Some(Self::PartialReliability),
@@ -97,6 +101,7 @@ impl Extension {
             | Self::RetransmissionFlag
             | Self::PacketCount
             | Self::PartialSacks
+            | Self::WideSacks
             | Self::Ecn
             | Self::ZeroChecksum => &[],
         }
@@ -109,6 +114,7 @@ impl Extension {
             Self::RetransmissionFlag => p.retransmission_flag(),
             Self::PacketCount => p.packet_count(),
             Self::PartialSacks => p.partial_sacks(),
+            Self::WideSacks => p.wide_sacks(),
             Self::Ecn => p.ecn_capable(),
             Self::ZeroChecksum => p.zero_checksum_acceptable(SCTP_OVER_DTLS),
             Self::PartialReliability => p.forward_tsn_supported(),
@@ -129,6 +135,7 @@ impl Extension {
             Self::RetransmissionFlag
             | Self::PacketCount
             | Self::PartialSacks
+            | Self::WideSacks
             | Self::StreamReconfiguration
             | Self::Ecn
             | Self::ZeroChecksum
@@ -200,6 +207,10 @@ impl Extensions {
             true if !forward => both.remove(Extension::PartialReliability),
             false => both.remove(Extension::InterleavedForwardTsn),
             true => {}
+        }
+        if both.contains(Extension::NrSack) {
+            // The blocks of NR-SACKs have offsets of 16 bits.
+            both.remove(Extension::WideSacks);
         }
         both
     }
@@ -306,6 +317,10 @@ mod tests {
         let without = set(&[PartialReliability, Interleaving]);
         assert_eq!(all.agreed(without), set(&[Interleaving]));
         assert_eq!(all.agreed(set(&[PartialReliability])), set(&[PartialReliability]));
+        // The blocks of NR-SACKs have 16 bits.
+        let both = set(&[Extension::NrSack, Extension::WideSacks]);
+        assert_eq!(both.agreed(both), set(&[Extension::NrSack]));
+        assert_eq!(both.agreed(set(&[Extension::WideSacks])), set(&[Extension::WideSacks]));
         let odd = set(&[PartialReliability, InterleavedForwardTsn]);
         assert_eq!(all.agreed(odd), set(&[PartialReliability]));
     }

@@ -236,6 +236,7 @@ pub(crate) fn offered(config: &Config, endpoint: &EndpointConfig) -> Extensions 
         (config.stream_reconfiguration(), Extension::StreamReconfiguration),
         // Others count missing reports, which such SACKs would give for chunks that have arrived.
         (config.loss().make(&config.setup()).watches_time(), Extension::PartialSacks),
+        (config.loss().make(&config.setup()).watches_time(), Extension::WideSacks),
         (config.ecn(), Extension::Ecn),
         (endpoint.zero_checksum, Extension::ZeroChecksum),
         (config.partial_reliability(), Extension::PartialReliability),

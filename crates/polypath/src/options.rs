@@ -240,6 +240,6 @@ mod tests {
         assert_eq!([with(1 << 20, None), with(8 << 20, None)], [4 << 20, 16 << 20]);
         assert_eq!(with(8 << 20, Some(4096)), 4096, "as was asked for");
         assert_eq!(with(32 << 20, None), 64 << 20);
-        assert_eq!(EndpointOptions::default().socket_bytes(), 16 << 20, "it may grow to 128 MiB");
+        assert_eq!(EndpointOptions::default().socket_bytes(), 16 << 20, "it may grow to 256 MiB");
     }
 }

@@ -331,6 +331,8 @@ impl Association {
         self.paths.iter_mut().for_each(|p| p.marks = crate::path::Marks::default());
         self.sending.stamps = Stamps::default();
         self.sending.partial_sacks = extensions.contains(Extension::PartialSacks);
+        self.sending.wide_sacks = extensions.contains(Extension::WideSacks);
+        self.sending.flight.reach_far(self.sending.wide_sacks);
         let setup = self.config.setup();
         let agreed = |needs: Needs| needs.extension.is_none_or(|e| extensions.contains(e));
         let sampling = self.config.rtt_sampling();

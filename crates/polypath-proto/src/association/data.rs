@@ -243,13 +243,18 @@ impl Receiver<'_> {
         } else {
             let tsns = self.receiving.tsns();
             let (cumulative, duplicates) = (tsns.cumulative(), tsns.duplicates());
+            let wide = tsns.needs_wide_gaps();
             let room = w.remaining().saturating_sub(SACK_HEADER_LEN) / 4;
-            let most = room.saturating_sub(duplicates.len());
-            if self.has(Extension::PartialSacks) && tsns.runs() > most {
-                let gaps = tsns.selected_gaps(most).into_iter();
-                w.sack(cumulative, a_rwnd, flags | Sack::PARTIAL, gaps, duplicates)?;
+            let most = room.saturating_sub(duplicates.len()) / if wide { 2 } else { 1 };
+            let selected = self.has(Extension::PartialSacks) && tsns.runs() > most;
+            flags |= if selected { Sack::PARTIAL } else { 0 };
+            let some = if selected { tsns.selected_gaps(most) } else { Vec::new() };
+            let all = (!selected).then(|| tsns.gaps()).into_iter().flatten();
+            let gaps = some.into_iter().chain(all);
+            if wide {
+                w.wide_sack(cumulative, a_rwnd, flags, gaps, duplicates)?;
             } else {
-                w.sack(cumulative, a_rwnd, flags, tsns.gaps(), duplicates)?;
+                w.sack(cumulative, a_rwnd, flags, gaps, duplicates)?;
             }
         }
         self.receiving.duplicates_reported();

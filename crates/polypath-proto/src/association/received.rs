@@ -118,7 +118,8 @@ impl Association {
                 // RFC 9260 6: "A SACK chunk received in any other state SHOULD be discarded."
                 Ok(Chunk::Sack(sack)) if self.state.may_send_data() => {
                     sacks += 1;
-                    self.handle_sack(now, path, sack, seen.echo());
+                    let sack = if self.sending.wide_sacks { sack.read_wide() } else { *sack };
+                    self.handle_sack(now, path, &sack, seen.echo());
                     true
                 }
                 Ok(chunk) => {

@@ -38,7 +38,7 @@ pub(super) static PROFILES: &[Profile] = &[
         name: DEFAULT_PROFILE,
         summary: "for today's links, all paths at once: losses by time (RACK-TLP, RFC 8985), BBR with \
                   pacing; a silent path is left after 1.5 round trips (RFC 7829, RFC 9002); ten \
-                  packets at first (RFC 6928), buffers that grow to 128 MiB (default)",
+                  packets at first (RFC 6928), buffers that grow to 256 MiB (default)",
         make: Config::modern,
     },
     Profile {
@@ -73,11 +73,10 @@ impl Config {
                 data_with_cookie: true,
                 plain_init: true,
                 ecn: true,
-                // Gap blocks reach 2^16 TSNs (RFC 9260 3.3.4), 96 MB in packets of 1500 bytes. That
-                // is the window that 1 Gbit/s at 200 ms needs while a chunk is lost three times;
-                // the send buffer has data that waits besides.
-                receive_buffer: 128 << 20,
-                send_buffer: 128 << 20,
+                // 1 Gbit/s at 600 ms needs 225 MB while a chunk is lost twice. One association gets
+                // at most half of the endpoint's `buffer_budget`.
+                receive_buffer: 256 << 20,
+                send_buffer: 256 << 20,
                 initial_receive_buffer: Some(1 << 20),
                 initial_send_buffer: Some(1 << 20),
                 // RFC 9260 7.2.1: it "MAY be arbitrarily high"; the peer's first window is

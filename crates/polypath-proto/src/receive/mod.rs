@@ -170,6 +170,9 @@ impl Receiving {
     /// Adopts the extensions that both sides have agreed on.
     fn adopt(&mut self, extensions: Extensions) {
         self.keep(extensions.contains(Extension::NrSack));
+        if extensions.contains(Extension::WideSacks) {
+            self.tsns.reach_far();
+        }
         self.expect_gaps(extensions.contains(Extension::PartialReliability));
         let interleaves = extensions.contains(Extension::Interleaving);
         self.streams.number_by(if interleaves { Numbers::Mid } else { Numbers::Ssn });

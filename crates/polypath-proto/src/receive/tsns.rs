@@ -19,6 +19,9 @@ const MAX_DUPLICATES: usize = 32;
 /// SACKs may be lost.
 const MOST_RECENT: usize = 256;
 
+/// The largest offset of a gap block in 16 bits (RFC 9260 3.3.4).
+const NARROW: u32 = 0xffff;
+
 /// The place of the TSN before the first one. Not 0, so that lower TSNs have a place.
 const FIRST_PLACE: u64 = 1 << 32;
 
@@ -45,6 +48,8 @@ pub(crate) struct TsnTracker {
     /// Number of TSNs in `runs`.
     above: u64,
     duplicates: Vec<Tsn>,
+    /// Largest offset of a gap block.
+    reach: u32,
     /// Places above a gap that arrived last, the last one at the end.
     recent: VecDeque<u64>,
 }
@@ -58,8 +63,19 @@ impl TsnTracker {
             runs: BTreeMap::new(),
             above: 0,
             duplicates: Vec::new(),
+            reach: NARROW,
             recent: VecDeque::new(),
         }
+    }
+
+    /// Gap blocks have offsets of 32 bits if 16 do not reach.
+    pub(crate) const fn reach_far(&mut self) {
+        self.reach = u32::MAX;
+    }
+
+    /// Whether the highest gap block needs an offset of 32 bits that the peer reads.
+    pub(crate) fn needs_wide_gaps(&self) -> bool {
+        self.reach > NARROW && self.highest() - self.place > NARROW.into()
     }
 
     pub(crate) const fn cumulative(&self) -> Tsn {
@@ -201,7 +217,7 @@ impl TsnTracker {
         self.runs.len() * GAP_RUN
     }
 
-    /// The gap blocks for a SACK, as far as 16 bits reach.
+    /// The gap blocks for a SACK, as far as they reach.
     pub(crate) fn gaps(&self) -> impl Iterator<Item = GapBlock> + '_ {
         self.runs.iter().map_while(|(&first, &last)| self.block(first, last))
     }
@@ -248,8 +264,8 @@ impl TsnTracker {
 
     fn block(&self, first: u64, last: u64) -> Option<GapBlock> {
         Some(GapBlock {
-            start: u16::try_from(first - self.place).ok()?,
-            end: u16::try_from(last - self.place).unwrap_or(u16::MAX),
+            start: u32::try_from(first - self.place).ok().filter(|start| *start <= self.reach)?,
+            end: u32::try_from(last - self.place).unwrap_or(u32::MAX).min(self.reach),
         })
     }
 
@@ -286,7 +302,7 @@ mod tests {
 
     use super::*;
 
-    fn gaps(t: &TsnTracker) -> Vec<(u16, u16)> {
+    fn gaps(t: &TsnTracker) -> Vec<(u32, u32)> {
         t.gaps().map(|g| (g.start, g.end)).collect()
     }
 
@@ -298,7 +314,7 @@ mod tests {
         (2..80).step_by(2).for_each(|tsn| t.note(Tsn(tsn)));
         t.recent.clear();
         t.note(Tsn(31));
-        let listed = |t: &TsnTracker, most| -> Vec<(u16, u16)> {
+        let listed = |t: &TsnTracker, most| -> Vec<(u32, u32)> {
             t.selected_gaps(most).iter().map(|g| (g.start, g.end)).collect()
         };
         assert_eq!(listed(&t, 4), [(2, 2), (4, 4), (30, 32), (78, 78)]);
@@ -338,7 +354,7 @@ mod tests {
                     t.gaps().collect()
                 };
                 for block in blocks {
-                    known.extend((block.start..=block.end).map(|n| cumulative + u32::from(n)));
+                    known.extend((block.start..=block.end).map(|n| cumulative + n));
                 }
                 prop_assert_eq!(&known, &arrived);
             }
@@ -351,7 +367,11 @@ mod tests {
         for tsn in (2..=5).chain(60_000..=70_000).chain(80_000..=80_001) {
             t.note(Tsn(tsn));
         }
-        assert_eq!(gaps(&t), [(2, 5), (60_000, u16::MAX)]);
+        assert_eq!(gaps(&t), [(2, 5), (60_000, 65_535)]);
+        assert!(!t.needs_wide_gaps());
+        t.reach_far();
+        assert!(t.needs_wide_gaps());
+        assert_eq!(gaps(&t), [(2, 5), (60_000, 70_000), (80_000, 80_001)]);
     }
 
     #[test]
@@ -415,7 +435,7 @@ mod tests {
                 prop_assert_eq!(t.cumulative(), Tsn(start).plus(cumulative).prev());
                 let listed: BTreeSet<u32> = t
                     .gaps()
-                    .flat_map(|g| (u32::from(g.start)..=u32::from(g.end)).map(|o| cumulative.wrapping_sub(1).wrapping_add(o)))
+                    .flat_map(|g| (g.start..=g.end).map(|o| cumulative.wrapping_sub(1).wrapping_add(o)))
                     .collect();
                 prop_assert_eq!(&listed, &set);
                 prop_assert_eq!(t.check(), Ok(()));

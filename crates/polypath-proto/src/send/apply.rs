@@ -34,8 +34,7 @@ impl Sending {
         let (flight, cumulative) = (&self.flight, sack.cumulative_tsn_ack);
         let outstanding = flight.next_tsn().offset_from(cumulative);
         let unsent = |g: GapBlock| {
-            u32::from(g.end) >= outstanding
-                || flight.has_reserved_in(g.first(cumulative), g.last(cumulative))
+            g.end >= outstanding || flight.has_reserved_in(g.first(cumulative), g.last(cumulative))
         };
         self.cumulative_is_unsent(cumulative) || sack.all_gaps().any(|g| g.is_sound() && unsent(g))
     }

@@ -31,7 +31,10 @@ const SPARE_CHUNKS: usize = 1024;
 /// TSNs are assigned up to this distance above the cumulative TSN ack point, exclusive: gap blocks
 /// reach no further (RFC 9260 3.3.4), so that a chunk beyond it would stay in flight until
 /// everything missing below it has arrived.
-pub(super) const MOST_TSNS: u64 = 1 << 16;
+const MOST_TSNS: u64 = 1 << 16;
+
+/// The same with wide SACKs: 380 MB in packets of 1500 bytes.
+const MOST_TSNS_WIDE: u64 = 1 << 18;
 
 /// Fewer ordered messages than this are in that window, if they have stream sequence numbers. RFC
 /// 9260 6.1 allows 2^16 - 1 of a stream, but receivers compare the numbers by serial arithmetic
@@ -69,6 +72,8 @@ pub(crate) struct InFlight {
     reserved: Reserved,
     /// Whether chunks count with their padding (RFC 9260 7.2).
     padded: bool,
+    /// TSNs are assigned up to this distance above the cumulative TSN ack point, exclusive.
+    most_tsns: u64,
 }
 
 impl InFlight {
@@ -90,12 +95,18 @@ impl InFlight {
             looked: 0,
             reserved: Reserved::new(),
             padded: true,
+            most_tsns: MOST_TSNS,
         }
     }
 
     /// Sets whether chunks count with their padding (RFC 9260 7.2).
     pub(crate) const fn count_padding(&mut self, counts: bool) {
         self.padded = counts;
+    }
+
+    /// Sets whether gap blocks have offsets of 32 bits.
+    pub(crate) const fn reach_far(&mut self, wide: bool) {
+        self.most_tsns = if wide { MOST_TSNS_WIDE } else { MOST_TSNS };
     }
 
     /// Bytes that a chunk of `bytes` bytes, header included, counts towards windows.
@@ -135,7 +146,7 @@ impl InFlight {
     /// Whether no further TSN may be assigned until the cumulative TSN ack point advances.
     pub(crate) fn is_full(&self) -> bool {
         // One more message may have begun below the window.
-        self.ring.len() as u64 + 1 >= MOST_TSNS || self.numbered + 2 > MOST_MESSAGES
+        self.ring.len() as u64 + 1 >= self.most_tsns || self.numbered + 2 > MOST_MESSAGES
     }
 
     /// Bytes in flight over all paths, chunk headers included.

@@ -94,6 +94,8 @@ pub(crate) struct Sending {
     pub(crate) copies: Copies,
     /// The flags of SACKs show whether gap blocks were left out.
     pub(crate) partial_sacks: bool,
+    /// The flags of SACKs show whether the offsets of gap blocks have 32 bits.
+    pub(crate) wide_sacks: bool,
     pub(crate) burst: Burst,
     /// Nothing was in flight when the current packet was begun.
     pub(crate) alone: bool,
@@ -162,6 +164,7 @@ impl Sending {
             stamps: Stamps::default(),
             copies: Copies::new(config.constants()),
             partial_sacks: false,
+            wide_sacks: false,
             burst: Burst::new(),
             alone: false,
             largest_payload: usize::MAX,

@@ -216,13 +216,11 @@ impl PacketWriter<'_> {
             Chunk::InitAck(ref init) => {
                 self.init_ack(&InitFields::from(init), |p| p.append(init.parameters))
             }
-            Chunk::Sack(sack) => self.sack(
-                sack.cumulative_tsn_ack,
-                sack.a_rwnd,
-                sack.flags,
-                sack.gaps(),
-                sack.duplicates(),
-            ),
+            Chunk::Sack(sack) => {
+                let (cumulative, a_rwnd) = (sack.cumulative_tsn_ack, sack.a_rwnd);
+                let write = if sack.wide { Self::wide_sack } else { Self::sack };
+                write(self, cumulative, a_rwnd, sack.flags, sack.gaps(), sack.duplicates())
+            }
             Chunk::NrSack(sack) => self.nr_sack(
                 sack.cumulative_tsn_ack,
                 sack.a_rwnd,

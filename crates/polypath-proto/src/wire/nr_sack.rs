@@ -65,6 +65,7 @@ impl<'a> Sack<'a> {
             cumulative_tsn_ack: Tsn(u32_at(head, 4)),
             a_rwnd: u32_at(head, 8),
             flags,
+            wide: false,
             gaps,
             nr_gaps,
             duplicates,
@@ -83,15 +84,21 @@ impl<'a> Sack<'a> {
     /// Both lists of gap ack blocks merged, in ascending order if each list is.
     #[inline]
     pub fn all_gaps(&self) -> impl Iterator<Item = GapBlock> + Clone + use<'a> {
+        let words = if self.wide { 2 } else { 1 };
         let (mut gaps, mut nr_gaps) = (self.gaps, self.nr_gaps);
-        let start = |block: &[u8; 4]| GapBlock::from_bytes(*block).start;
         std::iter::from_fn(move || {
-            let nr_first = match (gaps.first(), nr_gaps.first()) {
-                (Some(a), Some(b)) => start(b) < start(a),
+            let next = gaps.get(..words).map(GapBlock::from_words);
+            let next_nr = nr_gaps.first().map(|block| GapBlock::from_bytes(*block));
+            let nr_first = match (next, next_nr) {
+                (Some(a), Some(b)) => b.start < a.start,
                 (a, _) => a.is_none(),
             };
-            let list = if nr_first { &mut nr_gaps } else { &mut gaps };
-            list.split_off_first().map(|&block| GapBlock::from_bytes(block))
+            if nr_first {
+                nr_gaps.split_off_first();
+                return next_nr;
+            }
+            gaps = gaps.get(words..).unwrap_or_default();
+            next
         })
     }
 }

@@ -44,6 +44,7 @@ enum OwnedParameter {
     RetransmissionFlag,
     PacketCount,
     PartialSacks,
+    WideSacks,
     ForwardTsnSupported,
     Random(Vec<u8>),
     ChunkList(Vec<u8>),
@@ -72,6 +73,7 @@ impl OwnedParameter {
             Self::RetransmissionFlag => Parameter::RetransmissionFlag,
             Self::PacketCount => Parameter::PacketCount,
             Self::PartialSacks => Parameter::PartialSacks,
+            Self::WideSacks => Parameter::WideSacks,
             Self::ForwardTsnSupported => Parameter::ForwardTsnSupported,
             Self::Random(random) => Parameter::Random(random),
             Self::ChunkList(types) => Parameter::ChunkList(types),
@@ -102,6 +104,7 @@ fn parameter() -> impl Strategy<Value = OwnedParameter> {
         Just(OwnedParameter::RetransmissionFlag),
         Just(OwnedParameter::PacketCount),
         Just(OwnedParameter::PartialSacks),
+        Just(OwnedParameter::WideSacks),
         Just(OwnedParameter::ForwardTsnSupported),
         bytes().prop_map(OwnedParameter::Random),
         bytes().prop_map(OwnedParameter::ChunkList),
@@ -386,13 +389,13 @@ impl OwnedChunk {
                 Tsn(*tsn),
                 *a_rwnd,
                 *flags,
-                gaps.iter().map(|&(start, end)| GapBlock { start, end }),
+                gaps.iter().map(|&(start, end)| GapBlock { start: start.into(), end: end.into() }),
                 duplicates.iter().map(|&tsn| Tsn(tsn)),
             ),
             Self::NrSack { fixed: (tsn, a_rwnd, flags), gaps, duplicates } => {
-                let gaps = gaps
-                    .each_ref()
-                    .map(|list| list.iter().map(|&(start, end)| GapBlock { start, end }));
+                let gaps = gaps.each_ref().map(|list| {
+                    list.iter().map(|&(s, e)| GapBlock { start: s.into(), end: e.into() })
+                });
                 let [renegable, kept] = gaps;
                 let duplicates = duplicates.iter().map(|&tsn| Tsn(tsn));
                 w.nr_sack(Tsn(*tsn), *a_rwnd, *flags, renegable, kept, duplicates)
@@ -437,12 +440,15 @@ impl OwnedChunk {
             }
             (Self::Sack { tsn, a_rwnd, flags, gaps, duplicates }, Chunk::Sack(sack)) => {
                 (Tsn(*tsn), *a_rwnd, *flags) == (sack.cumulative_tsn_ack, sack.a_rwnd, sack.flags)
-                    && sack.gaps().map(|gap| (gap.start, gap.end)).eq(gaps.iter().copied())
+                    && sack
+                        .gaps()
+                        .map(|gap| (gap.start as u16, gap.end as u16))
+                        .eq(gaps.iter().copied())
                     && sack.duplicates().map(|tsn| tsn.0).eq(duplicates.iter().copied())
             }
             (Self::NrSack { fixed, gaps, duplicates }, Chunk::NrSack(sack)) => {
                 let read = |list: &mut dyn Iterator<Item = GapBlock>| -> Vec<_> {
-                    list.map(|gap| (gap.start, gap.end)).collect()
+                    list.map(|gap| (gap.start as u16, gap.end as u16)).collect()
                 };
                 (Tsn(fixed.0), fixed.1, fixed.2)
                     == (sack.cumulative_tsn_ack, sack.a_rwnd, sack.flags)

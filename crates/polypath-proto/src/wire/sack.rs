@@ -34,23 +34,23 @@ use super::{CHUNK_HEADER_LEN, SACK_HEADER_LEN, chunk_type};
 /// A run of TSNs received after a gap, as offsets from the cumulative TSN ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GapBlock {
-    /// Offset of the first TSN of the run.
-    pub start: u16,
+    /// Offset of the first TSN of the run: 16 bits, or in a wide SACK 32.
+    pub start: u32,
     /// Offset of the last TSN of the run. A peer may send one that is less than `start`.
-    pub end: u16,
+    pub end: u32,
 }
 
 impl GapBlock {
     /// The first TSN of the run.
     #[inline]
     pub fn first(self, cumulative_tsn_ack: Tsn) -> Tsn {
-        cumulative_tsn_ack.plus(self.start.into())
+        cumulative_tsn_ack.plus(self.start)
     }
 
     /// The last TSN of the run.
     #[inline]
     pub fn last(self, cumulative_tsn_ack: Tsn) -> Tsn {
-        cumulative_tsn_ack.plus(self.end.into())
+        cumulative_tsn_ack.plus(self.end)
     }
 
     /// Whether the block starts after the cumulative TSN ack and does not end before its start.
@@ -61,12 +61,22 @@ impl GapBlock {
 
     #[inline]
     pub(super) const fn from_bytes([s0, s1, e0, e1]: [u8; 4]) -> Self {
-        Self { start: u16::from_be_bytes([s0, s1]), end: u16::from_be_bytes([e0, e1]) }
+        let (start, end) = ([0, 0, s0, s1], [0, 0, e0, e1]);
+        Self { start: u32::from_be_bytes(start), end: u32::from_be_bytes(end) }
+    }
+
+    /// One word, or the two of a wide SACK.
+    #[inline]
+    pub(super) fn from_words(words: &[[u8; 4]]) -> Self {
+        match *words {
+            [start, end] => Self { start: u32::from_be_bytes(start), end: u32::from_be_bytes(end) },
+            _ => words.first().map_or(Self { start: 0, end: 0 }, |block| Self::from_bytes(*block)),
+        }
     }
 
     #[inline]
     pub(super) const fn to_bytes(self) -> [u8; 4] {
-        let ([s0, s1], [e0, e1]) = (self.start.to_be_bytes(), self.end.to_be_bytes());
+        let ([_, _, s0, s1], [_, _, e0, e1]) = (self.start.to_be_bytes(), self.end.to_be_bytes());
         [s0, s1, e0, e1]
     }
 }
@@ -83,6 +93,8 @@ pub struct Sack<'a> {
     pub a_rwnd: u32,
     /// Chunk flags; reserved in RFC 9260.
     pub flags: u8,
+    /// Whether two words of `gaps` are a block.
+    pub(super) wide: bool,
     pub(super) gaps: &'a [[u8; 4]],
     pub(super) nr_gaps: &'a [[u8; 4]],
     pub(super) duplicates: &'a [[u8; 4]],
@@ -103,6 +115,17 @@ impl<'a> Sack<'a> {
     #[inline]
     pub const fn is_partial(&self) -> bool {
         self.flags & Self::PARTIAL != 0
+    }
+
+    /// The bit of the chunk flags that shows, between peers that agreed on it, that the offsets of
+    /// the gap ack blocks have 32 bits. The number of gap ack blocks then counts words, of which a
+    /// block has two, so that the chunk has the right length for all others, too.
+    pub const WIDE: u8 = 0x10;
+
+    /// The SACK as peers read it that have agreed on wide ones.
+    #[must_use]
+    pub const fn read_wide(self) -> Self {
+        Self { wide: self.flags & Self::WIDE != 0, ..self }
     }
 
     /// The two bits of the chunk flags that count packets with DATA, between peers that agreed on
@@ -140,6 +163,7 @@ impl<'a> Sack<'a> {
             cumulative_tsn_ack: Tsn(u32_at(head, 4)),
             a_rwnd: u32_at(head, 8),
             flags,
+            wide: false,
             gaps,
             nr_gaps: &[],
             duplicates,
@@ -152,7 +176,7 @@ impl<'a> Sack<'a> {
     pub fn gaps(
         &self,
     ) -> impl ExactSizeIterator<Item = GapBlock> + DoubleEndedIterator + Clone + use<'a> {
-        self.gaps.iter().map(|&block| GapBlock::from_bytes(block))
+        self.gaps.chunks_exact(if self.wide { 2 } else { 1 }).map(GapBlock::from_words)
     }
 
     /// Bytes of the chunk, NR gap ack blocks included, as it is without duplicates.
@@ -224,10 +248,43 @@ impl PacketWriter<'_> {
         gaps: impl Iterator<Item = GapBlock>,
         duplicates: impl Iterator<Item = Tsn>,
     ) -> Result<(), DoesNotFit> {
+        let gaps = gaps.map(GapBlock::to_bytes);
+        self.sack_of_words(cumulative_tsn_ack, a_rwnd, flags, (gaps, 1), duplicates)
+    }
+
+    /// Writes a SACK chunk whose gap ack blocks have offsets of 32 bits, for a peer that has agreed
+    /// on it; the flag is added.
+    ///
+    /// # Errors
+    ///
+    /// Not even the 16 bytes of the fixed part fit.
+    pub fn wide_sack(
+        &mut self,
+        cumulative_tsn_ack: Tsn,
+        a_rwnd: u32,
+        flags: u8,
+        gaps: impl Iterator<Item = GapBlock>,
+        duplicates: impl Iterator<Item = Tsn>,
+    ) -> Result<(), DoesNotFit> {
+        let words = gaps.flat_map(|block| [block.start, block.end].map(u32::to_be_bytes));
+        self.sack_of_words(cumulative_tsn_ack, a_rwnd, flags | Sack::WIDE, (words, 2), duplicates)
+    }
+
+    /// Writes a SACK chunk; `per_block` of the words in `gaps` are a block.
+    #[inline]
+    fn sack_of_words(
+        &mut self,
+        cumulative_tsn_ack: Tsn,
+        a_rwnd: u32,
+        flags: u8,
+        (gaps, per_block): (impl Iterator<Item = [u8; 4]>, usize),
+        duplicates: impl Iterator<Item = Tsn>,
+    ) -> Result<(), DoesNotFit> {
         const FIXED: usize = SACK_HEADER_LEN - CHUNK_HEADER_LEN;
         let (head, lists) = self.space()?.split_first_chunk_mut::<FIXED>().ok_or(DoesNotFit)?;
         let (words, _) = lists.as_chunks_mut::<4>();
-        let gap_count = fill(words, gaps, GapBlock::to_bytes);
+        let whole = words.len() / per_block * per_block;
+        let gap_count = fill(&mut words[..whole], gaps, |word| word);
         let words = words.get_mut(gap_count.into()..).unwrap_or_default();
         let duplicate_count = fill(words, duplicates, |tsn| tsn.0.to_be_bytes());
         let [t0, t1, t2, t3] = cumulative_tsn_ack.0.to_be_bytes();
@@ -257,6 +314,30 @@ mod tests {
 
     fn write(w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
         w.sack(Tsn(10), 0x2000, 1, GAPS.into_iter(), [Tsn(9)].into_iter())
+    }
+
+    /// A block of a wide SACK takes two words. Of three words that are left, one block fits.
+    #[test]
+    fn wide_bytes() {
+        let far =
+            [GapBlock { start: 2, end: 0x1_0000 }, GapBlock { start: 0x1_0002, end: 0x2_0000 }];
+        let bytes: [u8; 36] = [
+            3, 0x11, 0, 36, 0, 0, 0, 10, 0, 0, 0x20, 0, 0, 4, 0, 1, // fixed part
+            0, 0, 0, 2, 0, 1, 0, 0, 0, 1, 0, 2, 0, 2, 0, 0, // two gap ack blocks
+            0, 0, 0, 9, // one duplicate
+        ];
+        let write = |w: &mut PacketWriter<'_>| {
+            w.wide_sack(Tsn(10), 0x2000, 1, far.into_iter(), [Tsn(9)].into_iter())
+        };
+        assert_eq!(chunk_bytes(write), bytes);
+        let Ok(Chunk::Sack(sack)) = only_chunk(&bytes) else { panic!("no SACK") };
+        assert_eq!(sack.gaps().len(), 4, "to others these are four blocks");
+        let sack = sack.read_wide();
+        assert!(sack.gaps().eq(far) && sack.all_gaps().eq(far) && sack.duplicates().eq([Tsn(9)]));
+        assert_eq!(chunk_bytes(|w| w.chunk(&Chunk::Sack(sack))), bytes);
+        let short = chunk_bytes_in(SACK_HEADER_LEN + 12, write).unwrap();
+        let Ok(Chunk::Sack(sack)) = only_chunk(&short) else { panic!("no SACK") };
+        assert!(sack.read_wide().gaps().eq([far[0]]) && sack.duplicates().eq([Tsn(9)]));
     }
 
     #[test]

@@ -85,7 +85,7 @@ fn what_has_been_overtaken_and_not_sent_cannot_be_acknowledged() {
             let mut w = PacketWriter::new(&mut buf, packet.header());
             // Acknowledge every TSN up to the highest one sent.
             let ack = s.cumulative_tsn_ack;
-            let whole = GapBlock { start: 2, end: last };
+            let whole = GapBlock { start: 2, end: last.into() };
             let (to, gaps) =
                 if cumulatively { (ack.plus(last.into()), None) } else { (ack, Some(whole)) };
             w.sack(to, s.a_rwnd, 0, gaps.into_iter(), [].into_iter()).unwrap();

@@ -444,7 +444,7 @@ fn many_sacks_in_a_packet_cost_as_much_as_one() {
     let packet = |turn: u16| {
         let block = |i| {
             let end = if u16::is_multiple_of(i + turn, 2) { outstanding } else { outstanding - 1 };
-            wire::GapBlock { start: end, end }
+            wire::GapBlock { start: end.into(), end: end.into() }
         };
         hand.packet(hand.peer_tag, &|w| {
             for i in 0..50 {

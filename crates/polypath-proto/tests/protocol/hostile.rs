@@ -392,7 +392,9 @@ impl Fight {
                 w.timestamp(wire::Timestamp { sent: *sent, echo })
             }
             Say::Sack { tsn, rwnd, flags, gaps, duplicates } => {
-                let gaps = gaps.iter().map(|&(start, end)| GapBlock { start, end });
+                let gaps = gaps
+                    .iter()
+                    .map(|&(start, end)| GapBlock { start: start.into(), end: end.into() });
                 w.sack(theirs(*tsn), *rwnd, *flags, gaps, duplicates.iter().map(|d| theirs(*d)))
             }
             Say::Init { tag, rwnd, streams, ack, parameters } => {

@@ -57,5 +57,6 @@ mod tags;
 mod takeover;
 mod timers;
 mod unconfirmed;
+mod wide_sacks;
 mod window_probes;
 mod zero_checksum;

@@ -42,7 +42,7 @@ fn nr_sack(
 ) -> Vec<Sent> {
     let cumulative = Tsn(hand.peer_tsn.wrapping_add(n).wrapping_sub(1));
     let blocks = |list: &[(u16, u16)]| -> Vec<GapBlock> {
-        list.iter().map(|&(start, end)| GapBlock { start, end }).collect()
+        list.iter().map(|&(start, end)| GapBlock { start: start.into(), end: end.into() }).collect()
     };
     let (gaps, kept) = (blocks(gaps), blocks(kept));
     hand.say(net, &|w| {

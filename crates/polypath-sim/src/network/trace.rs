@@ -280,7 +280,7 @@ impl Chunks {
                 flow.highest = flow.highest.max(tsn);
             }
             Chunk::Sack(sack) | Chunk::NrSack(sack) => {
-                let flow = flows[1 - direction];
+                let (sack, flow) = (sack.read_wide(), flows[1 - direction]);
                 let cumulative = sack.cumulative_tsn_ack;
                 tsn = flow.relative(cumulative);
                 a_rwnd = sack.a_rwnd;

@@ -105,6 +105,16 @@ fn a_long_fat_link_that_loses_packets_is_filled() {
     assert!(share >= 0.85, "{share:.3} after slow start");
 }
 
+/// Two round trips pass until a lost chunk is acknowledged, in which 10^5 others are sent: more
+/// than gap ack blocks of 16 bits count.
+#[test]
+fn a_window_of_more_than_2_16_packets_is_filled() {
+    let link = (1000, 600, 0.01, 1.0);
+    let [begin, end] = delivered(link, [12, 18], "");
+    let share = (end - begin) / (6.0 * f64::from(link.0) * 1e6 / 8.0 * PAYLOAD);
+    assert!(share >= 0.85, "{share:.3} after slow start");
+}
+
 /// ProbeRTT does not halve the window of a path whose queue each DOWN drains. Slow start leaves
 /// 0.94 of the minute.
 #[test]

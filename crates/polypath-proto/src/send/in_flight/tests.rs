@@ -147,7 +147,7 @@ proptest! {
                 3 => {
                     // A SACK that acknowledges the chunks whose bit is set, never the first.
                     let set: Vec<u32> = (first + 1..next).filter(|k| bits >> ((k - first) % 32) & 1 == 1).collect();
-                    let gaps = set.iter().map(|k| { let o = (k - first + 1) as u16; GapBlock { start: o, end: o } });
+                    let gaps = set.iter().map(|k| { let o = k - first + 1; GapBlock { start: o, end: o } });
                     let (mut acked, mut reneged) = (vec![], vec![]);
                     f.ack_gaps(gaps, Outside::Missing, |t, _, fate| acked.push((t.offset_from(Tsn(start)), fate)), |t, _| reneged.push(t.offset_from(Tsn(start))));
                     let mut expected = (vec![], vec![]);

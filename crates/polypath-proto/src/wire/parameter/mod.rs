@@ -25,6 +25,7 @@ mod supported_address_types;
 mod supported_extensions;
 mod timestamps;
 mod unrecognized;
+mod wide_sacks;
 mod zero_checksum;
 
 pub(crate) use self::zero_checksum::SCTP_OVER_DTLS;
@@ -74,6 +75,8 @@ pub mod parameter_type {
     pub const PACKET_COUNT: u16 = 0xbe03;
     /// SACKs that leave out gap ack blocks.
     pub const PARTIAL_SACKS: u16 = 0xbe04;
+    /// SACKs whose gap ack blocks have offsets of 32 bits.
+    pub const WIDE_SACKS: u16 = 0xbe05;
     /// Forward-TSN-Supported (RFC 3758 3.1).
     pub const FORWARD_TSN_SUPPORTED: u16 = 0xc000;
     /// Adaptation Layer Indication (RFC 5061 4.2.6).
@@ -100,6 +103,7 @@ pub mod parameter_type {
             RETRANSMISSION_FLAG => "Retransmission Flag",
             PACKET_COUNT => "Packet Count",
             PARTIAL_SACKS => "Partial SACKs",
+            WIDE_SACKS => "Wide SACKs",
             FORWARD_TSN_SUPPORTED => "Forward-TSN-Supported",
             ADAPTATION_LAYER => "Adaptation Layer Indication",
             _ => return None,
@@ -151,6 +155,8 @@ pub enum Parameter<'a> {
     PacketCount,
     /// The sender accepts SACKs that leave out gap ack blocks between others.
     PartialSacks,
+    /// The sender accepts SACKs whose gap ack blocks have offsets of 32 bits.
+    WideSacks,
     /// The sender accepts FORWARD TSN chunks.
     ForwardTsnSupported,
     /// A parameter of unknown type.
@@ -190,6 +196,7 @@ impl<'a> Element<'a> for Parameter<'a> {
             parameter_type::RETRANSMISSION_FLAG => Some(Self::RetransmissionFlag),
             parameter_type::PACKET_COUNT => Some(Self::PacketCount),
             parameter_type::PARTIAL_SACKS => Some(Self::PartialSacks),
+            parameter_type::WIDE_SACKS => Some(Self::WideSacks),
             parameter_type::FORWARD_TSN_SUPPORTED => Some(Self::ForwardTsnSupported),
             ty => Some(Self::Unknown { ty, raw: tlv.raw }),
         }
@@ -224,6 +231,7 @@ impl Parameter<'_> {
             Self::RetransmissionFlag => parameter_type::RETRANSMISSION_FLAG,
             Self::PacketCount => parameter_type::PACKET_COUNT,
             Self::PartialSacks => parameter_type::PARTIAL_SACKS,
+            Self::WideSacks => parameter_type::WIDE_SACKS,
             Self::ForwardTsnSupported => parameter_type::FORWARD_TSN_SUPPORTED,
             Self::Unknown { ty, .. } => ty,
         }
@@ -350,6 +358,7 @@ impl<'b> ParameterWriter<'b> {
             Parameter::RetransmissionFlag => self.retransmission_flag(),
             Parameter::PacketCount => self.packet_count(),
             Parameter::PartialSacks => self.partial_sacks(),
+            Parameter::WideSacks => self.wide_sacks(),
             Parameter::ForwardTsnSupported => self.forward_tsn_supported(),
             Parameter::HostName(raw) | Parameter::Unknown { raw, .. } => self.raw(raw),
         }

@@ -201,8 +201,10 @@ impl Hand {
         rwnd: u32,
     ) -> Vec<Sent> {
         let cumulative = Tsn(self.peer_tsn.wrapping_add(cumulative).wrapping_sub(1));
-        let gaps: Vec<GapBlock> =
-            gaps.iter().map(|&(start, end)| GapBlock { start, end }).collect();
+        let gaps: Vec<GapBlock> = gaps
+            .iter()
+            .map(|&(start, end)| GapBlock { start: start.into(), end: end.into() })
+            .collect();
         self.say(net, &|w| {
             w.sack(cumulative, rwnd, 0, gaps.iter().copied(), [].into_iter()).unwrap();
         })

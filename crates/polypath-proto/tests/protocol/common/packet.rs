@@ -115,7 +115,7 @@ impl Sent {
             Chunk::Sack(s) => Some(SackSeen {
                 cumulative: relative(s.cumulative_tsn_ack.0, self.receiver_tsn),
                 rwnd: s.a_rwnd,
-                gaps: s.gaps().map(|GapBlock { start, end }| (start, end)).collect(),
+                gaps: s.gaps().map(|GapBlock { start, end }| (start as u16, end as u16)).collect(),
                 duplicates: s.duplicates().map(|t| relative(t.0, self.receiver_tsn)).collect(),
             }),
             _ => None,
