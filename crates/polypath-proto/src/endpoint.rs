@@ -571,13 +571,20 @@ impl Endpoint {
     }
 
     /// Whether [`poll_transmit`](Self::poll_transmit) may return a datagram.
+    #[inline]
     pub fn has_datagrams(&self) -> bool {
         !self.replies.is_empty() || !self.queues.transmitting.is_empty()
     }
 
     /// The next event of an association that is not released. Call it after every other call until
     /// it returns `None`.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
+        // Inlined into the driver: after most calls there is none.
+        if self.has_events() { self.next_event() } else { None }
+    }
+
+    fn next_event(&mut self) -> Option<(AssociationId, Event)> {
         while let Some(&id) = self.queues.with_events.front() {
             if let Some(entry) = self.entries.get_mut(&id) {
                 while let Some(event) = entry.association.poll_event() {
@@ -596,6 +603,7 @@ impl Endpoint {
     }
 
     /// Whether [`poll_event`](Self::poll_event) may return an event.
+    #[inline]
     pub fn has_events(&self) -> bool {
         !self.queues.with_events.is_empty()
     }

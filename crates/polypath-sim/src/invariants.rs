@@ -1,6 +1,6 @@
 //! Invariants that hold at any time, whatever the network does; checked in release builds too.
 
-use polypath_proto::Association;
+use polypath_proto::{Association, Time};
 
 use crate::network::Network;
 use crate::scenario::CheckEvery;
@@ -89,11 +89,11 @@ fn check_buffer(association: &Association) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that an endpoint with buffered data has a deadline: without one the data would wait
+/// Checks that an endpoint with buffered data has a deadline `due`: without one the data would wait
 /// forever.
 #[inline]
-pub(crate) fn check_deadline(stack: &mut Stack) -> Result<(), String> {
-    if stack.endpoint.poll_timeout().is_some() {
+pub(crate) fn check_deadline(stack: &Stack, due: Option<Time>) -> Result<(), String> {
+    if due.is_some() {
         return Ok(());
     }
     for member in &stack.associations {

@@ -439,10 +439,11 @@ impl<'w> Simulation<'w> {
                 break;
             }
         }
-        if let Some(at) = self.stacks[index].arm(self.now) {
+        let due = self.stacks[index].endpoint.poll_timeout();
+        invariants::check_deadline(&self.stacks[index], due)?;
+        if let Some(at) = due.and_then(|due| self.stacks[index].arm(self.now, due)) {
             self.network.events.schedule_first(at, Event::Timer { stack: index as u32 });
         }
-        invariants::check_deadline(&mut self.stacks[index])?;
         for probe in 0..self.probes.len() {
             if self.probes[probe].1.is_none() {
                 self.sample(probe, index);

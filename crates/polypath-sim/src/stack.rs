@@ -89,10 +89,10 @@ impl Stack {
         self.endpoint.config().addresses.contains(&ip)
     }
 
-    /// Time of the timer event to schedule, if one is needed.
+    /// Time of the timer event to schedule for the endpoint's deadline, if one is needed.
     #[inline]
-    pub(crate) fn arm(&mut self, now: Time) -> Option<Time> {
-        let due = self.endpoint.poll_timeout()?.max(now);
+    pub(crate) fn arm(&mut self, now: Time, due: Time) -> Option<Time> {
+        let due = due.max(now);
         if due == Time::FAR_FUTURE || self.timers.last().is_some_and(|&armed| armed <= due) {
             return None;
         }

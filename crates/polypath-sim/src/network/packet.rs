@@ -24,6 +24,8 @@ pub(crate) struct Packet {
     pub(crate) intact: bool,
     /// Number of bytes of `buffer` that are used.
     pub(crate) len: usize,
+    /// Bytes on the wire, with the headers in front of the SCTP packet; set when it is sent.
+    pub(crate) wire_size: u32,
     pub(crate) buffer: Box<[u8]>,
 }
 
@@ -34,17 +36,11 @@ impl Packet {
         &self.buffer[..self.len]
     }
 
-    /// Bytes in front of the SCTP packet: IP header, and UDP header if encapsulated.
+    /// Measures the packet with its IP header, and its UDP header if it is encapsulated.
     #[inline]
-    pub(crate) fn header(&self) -> u32 {
+    pub(crate) fn measure(&mut self) {
         let udp = if self.destination.port() == 0 { 0 } else { wire::UDP_HEADER };
-        wire::ip_header_size(self.destination.ip()) + udp
-    }
-
-    /// Bytes on the wire.
-    #[inline]
-    pub(crate) fn wire_size(&self) -> u32 {
-        self.header() + self.len as u32
+        self.wire_size = wire::ip_header_size(self.destination.ip()) + udp + self.len as u32;
     }
 
     /// Replaces the bytes; the buffer grows if it is too small.
@@ -110,6 +106,7 @@ impl PacketPool {
             fragmentation: Fragmentation::System,
             intact: true,
             len: 0,
+            wire_size: 0,
             buffer: vec![0; self.capacity].into_boxed_slice(),
         });
         PacketId(self.packets.len() as u32 - 1)
@@ -138,6 +135,7 @@ impl PacketPool {
         copied.source = original.source;
         copied.destination = original.destination;
         copied.to = original.to;
+        copied.wire_size = original.wire_size;
         copied.ecn = original.ecn;
         copied.fragmentation = original.fragmentation;
         copied.intact = original.intact;

@@ -177,7 +177,7 @@ impl Tracer {
         packets.association.push(association as u32);
         packets.direction.push(direction as u8);
         packets.path.push(path);
-        packets.size.push(packet.wire_size());
+        packets.size.push(packet.wire_size);
         packets.first_chunk.push(self.trace.chunks.kind.len() as u32);
         for chunk in sctp.chunks().flatten() {
             self.trace.chunks.push(&chunk, &mut self.flows[association], direction);
