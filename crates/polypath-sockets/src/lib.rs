@@ -58,6 +58,7 @@ mod notify;
 mod open;
 mod options;
 mod parameters;
+mod ports;
 pub mod private;
 mod process;
 pub mod real;

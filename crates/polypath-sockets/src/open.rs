@@ -8,14 +8,14 @@ use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use polypath::{AuthKeys, Endpoint};
+use polypath::Endpoint;
 
 use crate::engine::engine;
 use crate::errno::Errno;
 use crate::link::lock;
 use crate::socket::{self, Names, Sock};
 use crate::values::Options;
-use crate::{real, report};
+use crate::{ports, real, report};
 
 /// Gives the program a descriptor, with the flags of socket(2) and accept4(2).
 pub(crate) fn publish(program: OwnedFd, sock: Sock, flags: c_int) -> Errno<c_int> {
@@ -81,13 +81,6 @@ pub(crate) fn ephemeral_port() -> u16 {
     }
 }
 
-/// Chooses the port of a socket that listens without a name, as bind does with port 0.
-pub(crate) fn set_port(names: &mut Names, listens: bool) {
-    if !names.bound && listens {
-        names.port = ephemeral_port();
-    }
-}
-
 /// EADDRINUSE for a socket that is about to listen if another one has its address and port.
 pub(crate) fn may_listen(sock: &Sock) -> Errno<()> {
     let (addresses, port) = {
@@ -95,9 +88,10 @@ pub(crate) fn may_listen(sock: &Sock) -> Errno<()> {
         (names.addresses.clone(), names.port)
     };
     if addresses.is_empty() {
-        return socket::check_free(sock, Ipv4Addr::UNSPECIFIED.into(), port);
+        socket::check_free(sock, Ipv4Addr::UNSPECIFIED.into(), port)?;
     }
-    addresses.into_iter().try_for_each(|ip| socket::check_free(sock, ip, port))
+    addresses.into_iter().try_for_each(|ip| socket::check_free(sock, ip, port))?;
+    ports::renew(sock, &mut lock(&sock.names), true)
 }
 
 /// Opens an endpoint. The engine frees the UDP port of a listening socket a moment after the
@@ -106,16 +100,14 @@ pub(crate) fn may_listen(sock: &Sock) -> Errno<()> {
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn opened(
     family: c_int,
-    addresses: &[IpAddr],
-    port: u16,
+    names: &Names,
     listens: bool,
     options: &Options,
-    auth_keys: &AuthKeys,
 ) -> Errno<Endpoint> {
     const PATIENCE: Duration = Duration::from_secs(1);
     let engine = engine()?;
     loop {
-        match engine.endpoint(family, addresses, port, listens, options, auth_keys) {
+        match engine.endpoint(family, names, listens, options) {
             Err(libc::EADDRINUSE)
                 if lock(&LISTENER_CLOSED).is_some_and(|at| at.elapsed() < PATIENCE) =>
             {

@@ -1,0 +1,114 @@
+//! The SCTP ports of sockets. With `polypath run --shared`, no two processes have the same one.
+
+use std::net::{IpAddr, UdpSocket};
+use std::os::fd::{FromRawFd, IntoRawFd};
+use std::sync::Arc;
+use std::{ffi, io};
+
+use polypath::SharedSockets;
+use polypath_ports::client::{Claimed, Client};
+use polypath_ports::message::MOST_ADDRESSES;
+use polypath_ports::table::Claim;
+
+use crate::engine::engine;
+use crate::errno::Errno;
+use crate::link::{Phase, lock};
+use crate::open::ephemeral_port;
+use crate::socket::{Names, Sock};
+use crate::{private, report};
+
+/// Connects to the daemon: the connection, and the UDP sockets of this process.
+pub(crate) fn join(udp_port: u16) -> Errno<(Arc<Client>, SharedSockets)> {
+    let joined = private::inside(|| {
+        let client = Client::connect(udp_port)?;
+        private::mark(client.number());
+        let sockets = client.join()?.into_iter().map(kept).collect();
+        Ok((Arc::new(client), SharedSockets::given(sockets, false)))
+    });
+    joined.map_err(|error| failed(&error))
+}
+
+/// A socket that a message has brought, as a descriptor of the engine.
+fn kept(socket: UdpSocket) -> UdpSocket {
+    let fd = private::raised(socket.into_raw_fd());
+    private::mark(fd);
+    // SAFETY: `raised` has taken the descriptor, and returns one that nothing else owns.
+    unsafe { UdpSocket::from_raw_fd(fd) }
+}
+
+fn failed(error: &io::Error) -> ffi::c_int {
+    error.raw_os_error().unwrap_or_else(|| {
+        report::missed("a port without the daemon of --shared");
+        libc::ENETDOWN
+    })
+}
+
+/// Gives a socket these addresses with a port, or with any free one if it is 0. The caller has
+/// compared it with the other sockets of this process.
+pub(crate) fn claim(
+    sock: &Sock,
+    names: &mut Names,
+    addresses: &[IpAddr],
+    port: u16,
+    listens: bool,
+) -> Errno<()> {
+    let engine = engine()?;
+    let Some(client) = &engine.ports else {
+        names.port = if port == 0 { ephemeral_port() } else { port };
+        return Ok(());
+    };
+    let options = *lock(&sock.options);
+    let all = engine.local_addresses(sock.family, addresses, &options);
+    let (any, single): (Vec<IpAddr>, Vec<IpAddr>) = all.iter().partition(|ip| ip.is_unspecified());
+    if single.len() > MOST_ADDRESSES {
+        return Err(libc::ENOBUFS);
+    }
+    let wanted = Claim {
+        port,
+        any_v4: any.iter().any(IpAddr::is_ipv4),
+        any_v6: any.iter().any(IpAddr::is_ipv6),
+        addresses: single,
+        reuses: options.reuse_address || options.reuse_port,
+        shares: options.shares_port,
+        listens,
+    };
+    match &names.claim {
+        Some(claimed) if port == 0 || port == claimed.port() => {
+            claimed.change(wanted).map_err(|error| failed(&error))?;
+        }
+        _ => {
+            let claimed = client.claim(wanted).map_err(|error| failed(&error))?;
+            names.claim = Some(Arc::new(claimed));
+        }
+    }
+    names.port = names.claim.as_deref().map_or(port, Claimed::port);
+    Ok(())
+}
+
+/// Claims again what a socket has, as it has changed.
+pub(crate) fn renew(sock: &Sock, names: &mut Names, listens: bool) -> Errno<()> {
+    if names.claim.is_none() {
+        return Ok(());
+    }
+    if !names.bound {
+        names.claim = None;
+        return Ok(());
+    }
+    let (addresses, port) = (names.addresses.clone(), names.port);
+    claim(sock, names, &addresses, port, listens)
+}
+
+/// Chooses the port of a socket without a name, as bind does with port 0. That of one that connects
+/// is chosen with its UDP port, unless all have the same one.
+pub(crate) fn name(sock: &Sock, names: &mut Names, listens: bool) -> Errno<()> {
+    if names.bound || !(listens || engine()?.ports.is_some()) {
+        return Ok(());
+    }
+    let addresses = names.addresses.clone();
+    claim(sock, names, &addresses, 0, listens)
+}
+
+/// Whether a socket accepts associations.
+pub(crate) fn listens(sock: &Sock) -> bool {
+    sock.link.phase() == Phase::Listening
+}
