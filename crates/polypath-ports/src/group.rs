@@ -181,10 +181,12 @@ mod tests {
         for slot in 1..=3 {
             group.sockets(slot).unwrap();
         }
-        let any = Claim { port: 7000, any_v4: true, any_v6: true, ..Claim::default() };
+        let any =
+            Claim { port: 7000, any_v4: true, any_v6: true, opened: true, ..Claim::default() };
         let single = |port, ip: &str| Claim {
             port,
             addresses: vec![ip.parse().unwrap()],
+            opened: true,
             ..Claim::default()
         };
         table.claim(1, 1, any, 0).unwrap();
@@ -226,7 +228,8 @@ mod tests {
         let (mut group, udp) = group();
         let mut table = Table::default();
         let [first] = &group.sockets(1).unwrap()[..1] else { unreachable!() };
-        table.claim(1, 1, Claim { port: 7000, any_v4: true, ..Claim::default() }, 0).unwrap();
+        let claim = Claim { port: 7000, any_v4: true, opened: true, ..Claim::default() };
+        table.claim(1, 1, claim, 0).unwrap();
         group.attach(&table).unwrap();
         let from = UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..9 {

@@ -46,7 +46,8 @@ impl Request {
                 bytes.push(2);
                 bytes.extend(id.to_ne_bytes());
                 bytes.extend(claim.port.to_ne_bytes());
-                let flags = [claim.any_v4, claim.any_v6, claim.reuses, claim.shares, claim.listens];
+                let Claim { any_v4, any_v6, reuses, shares, opened, listens, .. } = *claim;
+                let flags = [any_v4, any_v6, reuses, shares, opened, listens];
                 bytes.push(flags.iter().rev().fold(0, |all, flag| all << 1 | u8::from(*flag)));
                 for ip in claim.addresses.iter().take(MOST_ADDRESSES) {
                     let (kind, octets) = match ip {
@@ -85,7 +86,8 @@ impl Request {
                     addresses,
                     reuses: flag(2),
                     shares: flag(3),
-                    listens: flag(4),
+                    opened: flag(4),
+                    listens: flag(5),
                 };
                 Self::Claim(id, claim)
             }
@@ -158,6 +160,7 @@ mod tests {
                     port: 7000,
                     addresses: vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()],
                     shares: true,
+                    opened: true,
                     ..Claim::default()
                 },
             ),

@@ -28,6 +28,9 @@ pub struct Claim {
     pub reuses: bool,
     /// SO_REUSEPORT.
     pub shares: bool,
+    /// The socket has an endpoint, which processes datagrams. The daemon replies to those for one
+    /// that has only a name.
+    pub opened: bool,
     /// The socket accepts associations.
     pub listens: bool,
 }
@@ -154,7 +157,7 @@ impl Table {
             let fits = |ip: &&IpAddr| ip.is_ipv6() == v6;
             let any = if v6 { claim.any_v6 } else { claim.any_v4 };
             let single: Vec<&IpAddr> = claim.addresses.iter().filter(fits).collect();
-            if any || !single.is_empty() {
+            if claim.opened && (any || !single.is_empty()) {
                 let targets = routes.entry(claim.port).or_default();
                 targets.any = if any { Some(*slot) } else { targets.any };
                 targets.single.extend(single.into_iter().map(|ip| (*ip, *slot)));
@@ -171,7 +174,7 @@ mod tests {
     use super::*;
 
     fn any(port: u16) -> Claim {
-        Claim { port, any_v4: true, ..Claim::default() }
+        Claim { port, any_v4: true, opened: true, ..Claim::default() }
     }
 
     fn at(port: u16, ip: &str) -> Claim {
@@ -232,6 +235,17 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_that_has_only_a_name_has_no_datagrams() {
+        let mut table = Table::default();
+        let claim = Claim { opened: false, ..any(7000) };
+        table.claim(1, 1, claim.clone(), 0).unwrap();
+        assert_eq!(table.routes(false), Routes::new());
+        assert_eq!(table.claim(2, 1, claim, 0), Err(Refusal::InUse));
+        table.claim(1, 1, any(7000), 0).unwrap();
+        assert_eq!(table.routes(false)[&7000].any, Some(1));
+    }
+
+    #[test]
     fn a_free_port_is_none_that_a_process_has_or_has_had_lately() {
         let mut table = Table::default();
         let first = table.claim(1, 1, any(0), 5).unwrap();
@@ -265,6 +279,7 @@ mod tests {
                     addresses: ips.iter().map(|ip| ip.parse().unwrap()).collect(),
                     reuses: flags[0],
                     shares: flags[1],
+                    opened: true,
                     listens: flags[2],
                 }
             },

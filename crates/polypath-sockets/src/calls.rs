@@ -20,8 +20,9 @@ use crate::open::{
     LISTENER_CLOSED, fits_family, is_unicast, local, may_listen, opened, peers_of, publish,
     send_timeout,
 };
+use crate::ports::{self, Use};
 use crate::socket::{self, Names, Sock, is_nonblocking};
-use crate::{address, direct, inbox, interfaces, many, memory, ports, private, real};
+use crate::{address, direct, inbox, interfaces, many, memory, private, real};
 
 /// Opens a socket.
 pub(crate) fn open(family: c_int, kind: c_int) -> Errno<c_int> {
@@ -50,7 +51,7 @@ pub(crate) fn bind(sock: &Sock, to: SocketAddr) -> Errno<()> {
         return Err(libc::EACCES);
     }
     let addresses: Vec<IpAddr> = ip.into_iter().collect();
-    ports::claim(sock, &mut names, &addresses, to.port(), false)?;
+    ports::claim(sock, &mut names, &addresses, to.port(), Use::Bound)?;
     names.addresses = addresses;
     names.bound = true;
     Ok(())
@@ -111,17 +112,18 @@ pub(crate) fn bindx(sock: &Sock, addresses: &[SocketAddr], add: bool) -> Errno<(
     if add && !names.bound {
         taken?;
     }
+    let usage = Use::of(sock, &names);
     if add {
         let wildcard = addresses.iter().any(|one| one.ip().is_unspecified());
         let new = addresses.iter().map(SocketAddr::ip);
         let all: Vec<IpAddr> = names.addresses.iter().copied().chain(new).collect();
         let all = if wildcard { &[] } else { &all[..] };
-        ports::claim(sock, &mut names, all, port, ports::listens(sock))?;
+        ports::claim(sock, &mut names, all, port, usage)?;
     }
     let changed = change_addresses(sock, &mut names, addresses, add);
     names.bound |= add && changed.is_ok();
     if !add || changed.is_err() {
-        ports::renew(sock, &mut names, ports::listens(sock))?;
+        ports::renew(sock, &mut names, usage)?;
     }
     changed
 }
@@ -165,7 +167,7 @@ fn endpoint(sock: &Sock, listens: bool) -> Errno<Endpoint> {
     if let Some(endpoint) = &names.endpoint {
         return Ok(endpoint.clone());
     }
-    ports::name(sock, &mut names, listens)?;
+    ports::open(sock, &mut names, listens)?;
     let options = *lock(&sock.options);
     let endpoint = opened(sock.family, &names, listens, &options)?;
     names.port = endpoint.port();

@@ -30,7 +30,7 @@ fn endpoint(sock: &Sock, many: &Arc<Many>, listens: bool) -> Errno<Endpoint> {
         return Ok(endpoint.clone());
     }
     let options = *lock(&sock.options);
-    ports::name(sock, &mut names, listens)?;
+    ports::open(sock, &mut names, listens)?;
     let open = |first| opened(sock.family, &names, first, &options);
     let opened = match open(listens || names.bound) {
         Err(libc::EADDRINUSE) if !listens => open(false),

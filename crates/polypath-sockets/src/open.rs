@@ -13,9 +13,10 @@ use polypath::Endpoint;
 use crate::engine::engine;
 use crate::errno::Errno;
 use crate::link::lock;
+use crate::ports::{self, Use};
 use crate::socket::{self, Names, Sock};
 use crate::values::Options;
-use crate::{ports, real, report};
+use crate::{real, report};
 
 /// Gives the program a descriptor, with the flags of socket(2) and accept4(2).
 pub(crate) fn publish(program: OwnedFd, sock: Sock, flags: c_int) -> Errno<c_int> {
@@ -91,7 +92,7 @@ pub(crate) fn may_listen(sock: &Sock) -> Errno<()> {
         socket::check_free(sock, Ipv4Addr::UNSPECIFIED.into(), port)?;
     }
     addresses.into_iter().try_for_each(|ip| socket::check_free(sock, ip, port))?;
-    ports::renew(sock, &mut lock(&sock.names), true)
+    ports::renew(sock, &mut lock(&sock.names), Use::Listening)
 }
 
 /// Opens an endpoint. The engine frees the UDP port of a listening socket a moment after the

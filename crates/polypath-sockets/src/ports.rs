@@ -17,6 +17,28 @@ use crate::open::ephemeral_port;
 use crate::socket::{Names, Sock};
 use crate::{private, report};
 
+/// What a socket does with its addresses and port.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Nothing yet: the daemon replies to packets.
+    Bound,
+    /// It has associations, or opens one.
+    Open,
+    /// It accepts associations.
+    Listening,
+}
+
+impl Use {
+    /// That of a socket at the moment.
+    pub(crate) fn of(sock: &Sock, names: &Names) -> Self {
+        match sock.link.phase() {
+            Phase::Listening => Self::Listening,
+            _ if names.endpoint.is_some() => Self::Open,
+            _ => Self::Bound,
+        }
+    }
+}
+
 /// Connects to the daemon: the connection, and the UDP sockets of this process.
 pub(crate) fn join(udp_port: u16) -> Errno<(Arc<Client>, SharedSockets)> {
     let joined = private::inside(|| {
@@ -50,7 +72,7 @@ pub(crate) fn claim(
     names: &mut Names,
     addresses: &[IpAddr],
     port: u16,
-    listens: bool,
+    usage: Use,
 ) -> Errno<()> {
     let engine = engine()?;
     let Some(client) = &engine.ports else {
@@ -70,7 +92,8 @@ pub(crate) fn claim(
         addresses: single,
         reuses: options.reuse_address || options.reuse_port,
         shares: options.shares_port,
-        listens,
+        opened: usage != Use::Bound,
+        listens: usage == Use::Listening,
     };
     match &names.claim {
         Some(claimed) if port == 0 || port == claimed.port() => {
@@ -85,8 +108,8 @@ pub(crate) fn claim(
     Ok(())
 }
 
-/// Claims again what a socket has, as it has changed.
-pub(crate) fn renew(sock: &Sock, names: &mut Names, listens: bool) -> Errno<()> {
+/// Claims again what a socket has, after a change.
+pub(crate) fn renew(sock: &Sock, names: &mut Names, usage: Use) -> Errno<()> {
     if names.claim.is_none() {
         return Ok(());
     }
@@ -95,20 +118,19 @@ pub(crate) fn renew(sock: &Sock, names: &mut Names, listens: bool) -> Errno<()> 
         return Ok(());
     }
     let (addresses, port) = (names.addresses.clone(), names.port);
-    claim(sock, names, &addresses, port, listens)
+    claim(sock, names, &addresses, port, usage)
 }
 
-/// Chooses the port of a socket without a name, as bind does with port 0. That of one that connects
-/// is chosen with its UDP port, unless all have the same one.
-pub(crate) fn name(sock: &Sock, names: &mut Names, listens: bool) -> Errno<()> {
-    if names.bound || !(listens || engine()?.ports.is_some()) {
+/// Prepares the endpoint of a socket. One without a name has a port chosen, as bind does with port
+/// 0; that of one that connects is chosen with its UDP port, unless all have the same one.
+pub(crate) fn open(sock: &Sock, names: &mut Names, listens: bool) -> Errno<()> {
+    let usage = if listens { Use::Listening } else { Use::Open };
+    if names.bound {
+        return renew(sock, names, usage);
+    }
+    if !listens && engine()?.ports.is_none() {
         return Ok(());
     }
     let addresses = names.addresses.clone();
-    claim(sock, names, &addresses, 0, listens)
-}
-
-/// Whether a socket accepts associations.
-pub(crate) fn listens(sock: &Sock) -> bool {
-    sock.link.phase() == Phase::Listening
+    claim(sock, names, &addresses, 0, usage)
 }
