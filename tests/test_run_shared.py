@@ -129,18 +129,20 @@ def test_a_free_port_is_none_of_another_process(ports):
 
 
 @KINDS
-def test_children_of_fork_go_on(processes, tmp_path, alone, static):
-    """One accepts at an inherited socket, another one has its own connection to the daemon."""
-    ports = Ports(processes, tmp_path, alone.inside, static=static)
-    server = ports.start("forks", OWN, 7000).said("listening")
-    client = "import socket, sys\n" \
+@pytest.mark.parametrize("options", [[], ["--shared"]], ids=["alone", "shared"])
+def test_children_of_fork_go_on(processes, tmp_path, alone, static, options):
+    """One accepts at a socket that it has inherited before anyone has connected. Another one has its own
+    connection to the daemon, which reserves the port for the parent."""
+    words = [*run(*options), compiled(tmp_path, "run-ports", static=static), "forks", OWN, 7000]
+    server = processes.start(*words, inside=alone.inside, stdin=subprocess.PIPE).said("listening")
+    client = "import socket\n" \
              "s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 132)\n" \
              f"s.connect(({OWN!r}, 7000))\n" \
              "s.send(b'echo')\n" \
              "assert s.recv(100) == b'echo'\n"
-    ended = processes.start(*run("--shared"), sys.executable, "-c", client, inside=alone.inside).wait()
+    ended = processes.start(*run(*options), sys.executable, "-c", client, inside=alone.inside).wait()
     assert ended.code == 0, ended.err + server.out + server.err
-    server.said("children 0 0")
+    server.said("children 0 0" if options or static else "children")
 
 
 def test_a_port_without_a_program_is_refused(ports, processes, alone):

@@ -15,6 +15,7 @@ use crate::end::pair;
 use crate::engine::{self, engine};
 use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header};
+use crate::inbox::{self, Inbox};
 use crate::link::{Link, Phase, lock};
 use crate::open::{
     LISTENER_CLOSED, fits_family, is_unicast, local, may_listen, opened, peers_of, publish,
@@ -22,7 +23,7 @@ use crate::open::{
 };
 use crate::ports::{self, Use};
 use crate::socket::{self, Names, Sock, is_nonblocking};
-use crate::{address, direct, inbox, interfaces, many, memory, private, real};
+use crate::{address, direct, interfaces, many, memory, private, real};
 
 /// Opens a socket.
 pub(crate) fn open(family: c_int, kind: c_int) -> Errno<c_int> {
@@ -362,6 +363,7 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
     let process = if link.is_some() { std::process::id() } else { 0 };
     let link = link.unwrap_or_else(|| {
         let link = sock.link.member();
+        link.set_inbox(Arc::new(Inbox::new_shared()));
         link.set_phase(Phase::Connected);
         *lock(&link.peer) = peer;
         Arc::new(link)
