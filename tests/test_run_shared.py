@@ -1,5 +1,6 @@
 """`polypath run --shared`: one UDP port and one SCTP port space for the programs of a host."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -156,14 +157,15 @@ def test_a_port_without_a_program_is_refused(ports, processes, alone):
 
 def test_a_stopped_process_does_not_stall_the_others(processes, tmp_path, alone):
     """Packets for a process that does not run, and malformed ones, while two others exchange messages."""
-    ports = Ports(processes, tmp_path, alone.inside, static=False)
-    stopped = ports.holds(OWN, 7000, "", "listen")
+    program = compiled(tmp_path, "run-ports")
+    stopped = processes.start(*run("--shared", "--doctor", "--config", "receive_buffer=100000"), program, "hold", OWN,
+                              7000, "", "listen", inside=alone.inside, stdin=subprocess.PIPE).said("holds")
     stopped.popen.send_signal(signal.SIGSTOP)
     exchange = compiled(tmp_path, "run-exchange")
     server = processes.start(*run("--shared"), exchange, "server", 7001, OWN, inside=alone.inside).said("listening")
     flood = "import os, socket, struct\n" \
             "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n" \
-            "for at in range(20000):\n" \
+            "for at in range(40000):\n" \
             "    head = struct.pack('>HHII', 1, 7000, 0, 0)\n" \
             f"    s.sendto([head + bytes(1000), b'', b'abc', os.urandom(50)][at % 4], ({OWN!r}, 9899))\n"
     sender = processes.start(sys.executable, "-c", flood, inside=alone.inside)
@@ -173,7 +175,13 @@ def test_a_stopped_process_does_not_stall_the_others(processes, tmp_path, alone)
     assert server.wait().code == 0 and sender.wait().code == 0
     stopped.popen.send_signal(signal.SIGCONT)
     stopped.popen.stdin.close()
-    assert stopped.wait().code == 0
+    ended = stopped.wait()
+    assert ended.code == 0
+    # Of 10,000 datagrams of 1,000 bytes for the stopped process, and 30,000 others.
+    dropped, malformed = (re.search(rf"polypath run: (\d+) datagrams {word}", ended.err)
+                          for word in ("dropped", "malformed"))
+    assert dropped and 0 < int(dropped[1]) <= 10_000, ended.err
+    assert malformed and 0 < int(malformed[1]) <= 30_000, ended.err
 
 
 def test_the_daemon_ends_after_its_last_program(ports, alone):

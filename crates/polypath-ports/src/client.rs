@@ -69,12 +69,17 @@ impl Client {
     /// kernel permits no more ports.
     pub fn claim(self: &Arc<Self>, claim: Claim) -> io::Result<Claimed> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let port = self.ask(&Request::Claim(id, claim), &mut None)?;
+        let port = self.ask(&Request::Claim(id, claim), &mut None)? as u16;
         Ok(Claimed { client: self.clone(), id, port })
     }
 
-    /// Sends a request and waits for its reply; the port of a claim.
-    fn ask(&self, request: &Request, sockets: &mut Option<Vec<UdpSocket>>) -> io::Result<u16> {
+    /// Malformed datagrams that have arrived at the UDP port so far.
+    pub fn malformed(&self) -> io::Result<u32> {
+        self.ask(&Request::Count, &mut None)
+    }
+
+    /// Sends a request and waits for its reply: a port or a number.
+    fn ask(&self, request: &Request, sockets: &mut Option<Vec<UdpSocket>>) -> io::Result<u32> {
         let mut stream = lock(&self.stream);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         tell(&stream, request, number)?;
@@ -83,7 +88,7 @@ impl Client {
             let first = receive(&stream, &mut bytes, sockets)?;
             stream.read_exact(&mut bytes[first..])?;
             match Reply::read(&bytes) {
-                (answered, Reply { error: 0, port }) if answered == number => return Ok(port),
+                (answered, Reply { error: 0, value }) if answered == number => return Ok(value),
                 (answered, Reply { error, .. }) if answered == number => {
                     return Err(io::Error::from_raw_os_error(error as i32));
                 }

@@ -76,9 +76,10 @@ pub fn serve(udp_port: u16, ready: impl FnOnce()) -> Result<(), StartError> {
             let used = error.kind() == io::ErrorKind::AddrInUse;
             if used { StartError::InUse } else { error.into() }
         })?;
-        let _replies = replies(&mut group, udp_port)?;
+        let replies = replies(&mut group, udp_port)?;
         ready();
-        let space = Arc::new(Space { state: Mutex::new(State::new(group)), ended: Notify::new() });
+        let state = Mutex::new(State::new(group));
+        let space = Arc::new(Space { state, ended: Notify::new(), replies });
         tokio::select! {
             () = accept(&listener, &space) => {}
             () = space.over() => {}
@@ -119,6 +120,8 @@ struct Space {
     state: Mutex<State>,
     /// A process has ended, or come.
     ended: Notify,
+    /// It receives the packets for ports that no process has, and what is malformed.
+    replies: Endpoint,
 }
 
 struct State {
@@ -178,6 +181,11 @@ impl State {
 impl Space {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn malformed(&self) -> u32 {
+        let stats = self.replies.stats();
+        u32::try_from(stats.malformed + stats.bad_checksum).unwrap_or(u32::MAX)
     }
 
     /// Waits until there has been no process for a while.
@@ -249,27 +257,24 @@ impl Connection {
         while let Some((number, request)) = self.next(&mut bytes).await {
             let mut sockets = Vec::new();
             let result = match request {
-                Request::Attend => self.attend(process.as_raw()),
-                Request::Join => self.join().map(|joined| sockets = joined),
-                Request::Claim(id, claim) => {
-                    let claimed = self.claim(id, claim);
-                    let reply = match claimed {
-                        Ok(port) => Reply { error: 0, port },
-                        Err(error) => Reply { error: error as u32, port: 0 },
-                    };
-                    if self.send(reply, number, &[]).await.is_err() {
-                        return;
-                    }
-                    continue;
-                }
+                Request::Attend => self.attend(process.as_raw()).map(|()| 0),
+                Request::Join => self.join().map(|joined| {
+                    sockets = joined;
+                    0
+                }),
+                Request::Claim(id, claim) => self.claim(id, claim),
                 Request::Release(id) => {
                     self.release(id);
                     continue;
                 }
+                Request::Count => Ok(self.alive.0.malformed()),
             };
-            let error =
-                result.map_or_else(|error| error.raw_os_error().unwrap_or(libc::EIO), |()| 0);
-            let reply = Reply { error: error as u32, port: 0 };
+            let reply = match result {
+                Ok(value) => Reply { error: 0, value },
+                Err(error) => {
+                    Reply { error: error.raw_os_error().unwrap_or(libc::EIO) as u32, value: 0 }
+                }
+            };
             if self.send(reply, number, &sockets).await.is_err() {
                 return;
             }
@@ -322,9 +327,12 @@ impl Connection {
         Ok(sockets)
     }
 
-    fn claim(&self, id: u32, claim: Claim) -> Result<u16, libc::c_int> {
-        let slot = self.slot.ok_or(libc::ENOTCONN)?;
-        self.alive.0.lock().claim(slot, id, claim)
+    fn claim(&self, id: u32, claim: Claim) -> io::Result<u32> {
+        let claimed = match self.slot {
+            Some(slot) => self.alive.0.lock().claim(slot, id, claim),
+            None => Err(libc::ENOTCONN),
+        };
+        claimed.map(u32::from).map_err(io::Error::from_raw_os_error)
     }
 
     fn release(&self, id: u32) {

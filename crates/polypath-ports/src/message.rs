@@ -22,8 +22,10 @@ pub enum Request {
     Join,
     /// Addresses and a port.
     Claim(u32, Claim),
-    /// The end of a claim.
+    /// The end of a claim. It has no reply.
     Release(u32),
+    /// The number of malformed datagrams so far.
+    Count,
 }
 
 /// The answer to a request.
@@ -31,8 +33,8 @@ pub enum Request {
 pub struct Reply {
     /// An error number, or 0.
     pub error: u32,
-    /// The port of a claim.
-    pub port: u16,
+    /// The port of a claim, or the number of datagrams.
+    pub value: u32,
 }
 
 impl Request {
@@ -62,6 +64,7 @@ impl Request {
                 bytes.push(3);
                 bytes.extend(id.to_ne_bytes());
             }
+            Self::Count => bytes.push(4),
         }
         [&(bytes.len() as u16).to_ne_bytes(), &bytes[..]].concat()
     }
@@ -95,6 +98,7 @@ impl Request {
                 (id, []) => Self::Release(id),
                 _ => return None,
             },
+            (4, []) => Self::Count,
             _ => return None,
         };
         Some((number, request))
@@ -123,22 +127,23 @@ fn addresses(bytes: &[u8]) -> Option<Vec<IpAddr>> {
 
 impl Reply {
     /// Size of the bytes.
-    pub const SIZE: usize = 10;
+    pub const SIZE: usize = 12;
 
     /// The bytes, with the number of the request.
     pub fn write(&self, number: u32) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         bytes[..4].copy_from_slice(&number.to_ne_bytes());
         bytes[4..8].copy_from_slice(&self.error.to_ne_bytes());
-        bytes[8..].copy_from_slice(&self.port.to_ne_bytes());
+        bytes[8..].copy_from_slice(&self.value.to_ne_bytes());
         bytes
     }
 
     /// The reply, and the number of the request.
     pub fn read(bytes: &[u8; Self::SIZE]) -> (u32, Self) {
-        let [a, b, c, d, e, f, g, h, i, j] = *bytes;
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = *bytes;
         let error = u32::from_ne_bytes([e, f, g, h]);
-        (u32::from_ne_bytes([a, b, c, d]), Self { error, port: u16::from_ne_bytes([i, j]) })
+        let value = u32::from_ne_bytes([i, j, k, l]);
+        (u32::from_ne_bytes([a, b, c, d]), Self { error, value })
     }
 }
 
@@ -153,6 +158,7 @@ mod tests {
         let all = [
             Request::Attend,
             Request::Join,
+            Request::Count,
             Request::Release(9),
             Request::Claim(
                 7,
@@ -174,7 +180,7 @@ mod tests {
             assert_eq!(usize::from(u16::from_ne_bytes([bytes[0], bytes[1]])), bytes.len() - 2);
             assert_eq!(Request::read(&bytes[2..]), Some((3, request)));
         }
-        let reply = Reply { error: 98, port: 7000 };
+        let reply = Reply { error: 98, value: 7000 };
         assert_eq!(Reply::read(&reply.write(5)), (5, reply));
     }
 

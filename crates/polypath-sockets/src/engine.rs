@@ -14,7 +14,6 @@ use polypath::{
     EndpointOptions, Event, Events, Message, PathId, Ppid, Received, Reliability, SharedSockets,
     StreamId,
 };
-use polypath_ports::client::Client;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Builder, Handle};
@@ -26,7 +25,7 @@ use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::inbox::Inbox;
 use crate::link::{Link, Phase, Route, lock};
 use crate::notify;
-use crate::ports;
+use crate::ports::{self, Ports};
 use crate::private;
 use crate::real;
 use crate::settings::Settings;
@@ -41,7 +40,7 @@ pub(crate) struct Engine {
     /// The UDP sockets of listening sockets, or with `polypath run --shared` of all.
     sockets: SharedSockets,
     /// The daemon of `polypath run --shared`.
-    pub(crate) ports: Option<Arc<Client>>,
+    pub(crate) ports: Option<Ports>,
     process: u32,
 }
 

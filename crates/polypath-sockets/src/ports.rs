@@ -1,9 +1,10 @@
 //! The SCTP ports of sockets. With `polypath run --shared`, no two processes have the same one.
 
+use std::ffi::c_int;
+use std::io;
 use std::net::{IpAddr, UdpSocket};
-use std::os::fd::{FromRawFd, IntoRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
 use std::sync::Arc;
-use std::{ffi, io};
 
 use polypath::SharedSockets;
 use polypath_ports::client::{Claimed, Client};
@@ -15,7 +16,7 @@ use crate::errno::Errno;
 use crate::link::{Phase, lock};
 use crate::open::ephemeral_port;
 use crate::socket::{Names, Sock};
-use crate::{private, report};
+use crate::{private, real, report};
 
 /// What a socket does with its addresses and port.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,13 +40,52 @@ impl Use {
     }
 }
 
+/// The daemon, for this process.
+#[derive(Clone)]
+pub(crate) struct Ports {
+    client: Arc<Client>,
+    /// The UDP sockets, and the datagrams that each had dropped when the process got it.
+    sockets: Vec<(c_int, u32)>,
+}
+
+impl Ports {
+    /// Lines for `polypath run --doctor`.
+    pub(crate) fn report(&self) -> String {
+        let dropped: u32 =
+            self.sockets.iter().map(|(fd, before)| dropped(*fd).wrapping_sub(*before)).sum();
+        let malformed = self.client.malformed().unwrap_or(0);
+        let line = |count: u32, what: &str| match count {
+            0 => String::new(),
+            _ => format!("polypath run: {count} datagrams {what}\n"),
+        };
+        line(dropped, "dropped because the program did not receive them in time")
+            + &line(malformed, "malformed, at the UDP port of all programs")
+    }
+}
+
+/// Datagrams that the kernel has dropped because a socket's buffer was full (SO_MEMINFO).
+fn dropped(fd: c_int) -> u32 {
+    const SO_MEMINFO: c_int = 55;
+    // SK_MEMINFO_DROPS of linux/sock_diag.h is the last one.
+    let mut info = [0u32; 9];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the value has room for its length.
+    unsafe {
+        let value = info.as_mut_ptr().cast();
+        real::getsockopt(fd, libc::SOL_SOCKET, SO_MEMINFO, value, &raw mut length);
+    }
+    info[8]
+}
+
 /// Connects to the daemon: the connection, and the UDP sockets of this process.
-pub(crate) fn join(udp_port: u16) -> Errno<(Arc<Client>, SharedSockets)> {
+pub(crate) fn join(udp_port: u16) -> Errno<(Ports, SharedSockets)> {
     let joined = private::inside(|| {
         let client = Client::connect(udp_port)?;
         private::mark(client.number());
-        let sockets = client.join()?.into_iter().map(kept).collect();
-        Ok((Arc::new(client), SharedSockets::given(sockets, false)))
+        let udp: Vec<UdpSocket> = client.join()?.into_iter().map(kept).collect();
+        let numbers = udp.iter().map(AsRawFd::as_raw_fd);
+        let sockets = numbers.map(|fd| (fd, dropped(fd))).collect();
+        Ok((Ports { client: Arc::new(client), sockets }, SharedSockets::given(udp, false)))
     });
     joined.map_err(|error| failed(&error))
 }
@@ -58,7 +98,7 @@ fn kept(socket: UdpSocket) -> UdpSocket {
     unsafe { UdpSocket::from_raw_fd(fd) }
 }
 
-fn failed(error: &io::Error) -> ffi::c_int {
+fn failed(error: &io::Error) -> c_int {
     error.raw_os_error().unwrap_or_else(|| {
         report::missed("a port without the daemon of --shared");
         libc::ENETDOWN
@@ -75,7 +115,7 @@ pub(crate) fn claim(
     usage: Use,
 ) -> Errno<()> {
     let engine = engine()?;
-    let Some(client) = &engine.ports else {
+    let Some(ports) = &engine.ports else {
         names.port = if port == 0 { ephemeral_port() } else { port };
         return Ok(());
     };
@@ -100,7 +140,7 @@ pub(crate) fn claim(
             claimed.change(wanted).map_err(|error| failed(&error))?;
         }
         _ => {
-            let claimed = client.claim(wanted).map_err(|error| failed(&error))?;
+            let claimed = ports.client.claim(wanted).map_err(|error| failed(&error))?;
             names.claim = Some(Arc::new(claimed));
         }
     }
