@@ -120,7 +120,8 @@ def cargo(*words: str) -> str:
 # Crates of the workspace that each may name in its own manifest, where not all of the above are allowed:
 # the applications and C's sockets use the public interface of the crate for tokio alone, and the two libraries and the
 # program with these sockets have nothing but functions of C.
-DIRECT = {"polypath-apps": {"polypath"}, "polypath-sockets": {"polypath"}, "polypath-preload": {"polypath-sockets"},
+DIRECT = {"polypath-apps": {"polypath"}, "polypath-ports": {"polypath"},
+          "polypath-sockets": {"polypath", "polypath-ports"}, "polypath-preload": {"polypath-sockets"},
           "polypath-c": {"polypath-sockets"}, "polypath-supervise": {"polypath-sockets"}}
 
 

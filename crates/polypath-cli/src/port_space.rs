@@ -30,6 +30,8 @@ pub(crate) struct Args {
 }
 
 /// Makes sure that a daemon runs at least until this process has ended.
+// No runtime has been started.
+#[allow(clippy::disallowed_methods)]
 pub(crate) fn attend(port: u16) -> Result<(), Failure> {
     let failed = |error: &std::io::Error| {
         let text = format!("cannot use --shared: {}", system_text(error));

@@ -88,8 +88,8 @@ pub fn serve(udp_port: u16, ready: impl FnOnce()) -> Result<(), StartError> {
     })
 }
 
-/// Marks all descriptors except standard input, output and error, so that the daemon, which outlives
-/// the programs, has none of theirs.
+/// Marks all descriptors except standard input, output and error as close-on-exec: the daemon
+/// outlives the programs, and must not keep their files open.
 #[expect(unsafe_code, reason = "nix does not have the call")]
 pub fn inherit_no_descriptors() {
     const CLOSE_RANGE_CLOEXEC: u32 = 4;

@@ -13,10 +13,10 @@ const EPHEMERAL: Range<u16> = 32_768..61_000;
 /// Ports that were freed lately are not chosen again: a peer may still send to them.
 const RECENT: usize = 1024;
 
-/// What a socket has or wants.
+/// The addresses and the port of a socket, which it has or requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// SCTP port; 0 wants any that no process has.
+    /// SCTP port; 0 requests any that no process has.
     pub port: u16,
     /// All IPv4 addresses of the host, if there are no `addresses`.
     pub any_v4: bool,

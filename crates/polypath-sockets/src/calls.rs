@@ -11,6 +11,7 @@ use libc::{iovec, msghdr};
 use polypath::Endpoint;
 
 use crate::bytes::Reader;
+use crate::claims::{self, Use};
 use crate::end::pair;
 use crate::engine::{self, engine};
 use crate::errno::{self, Errno};
@@ -21,7 +22,6 @@ use crate::open::{
     LISTENER_CLOSED, fits_family, is_unicast, local, may_listen, opened, peers_of, publish,
     send_timeout,
 };
-use crate::ports::{self, Use};
 use crate::socket::{self, Names, Sock, is_nonblocking};
 use crate::{address, direct, interfaces, many, memory, private, real};
 
@@ -52,7 +52,7 @@ pub(crate) fn bind(sock: &Sock, to: SocketAddr) -> Errno<()> {
         return Err(libc::EACCES);
     }
     let addresses: Vec<IpAddr> = ip.into_iter().collect();
-    ports::claim(sock, &mut names, &addresses, to.port(), Use::Bound)?;
+    claims::claim(sock, &mut names, &addresses, to.port(), Use::Bound)?;
     names.addresses = addresses;
     names.bound = true;
     Ok(())
@@ -119,12 +119,12 @@ pub(crate) fn bindx(sock: &Sock, addresses: &[SocketAddr], add: bool) -> Errno<(
         let new = addresses.iter().map(SocketAddr::ip);
         let all: Vec<IpAddr> = names.addresses.iter().copied().chain(new).collect();
         let all = if wildcard { &[] } else { &all[..] };
-        ports::claim(sock, &mut names, all, port, usage)?;
+        claims::claim(sock, &mut names, all, port, usage)?;
     }
     let changed = change_addresses(sock, &mut names, addresses, add);
     names.bound |= add && changed.is_ok();
     if !add || changed.is_err() {
-        ports::renew(sock, &mut names, usage)?;
+        claims::renew(sock, &mut names, usage)?;
     }
     changed
 }
@@ -168,7 +168,7 @@ fn endpoint(sock: &Sock, listens: bool) -> Errno<Endpoint> {
     if let Some(endpoint) = &names.endpoint {
         return Ok(endpoint.clone());
     }
-    ports::open(sock, &mut names, listens)?;
+    claims::open(sock, &mut names, listens)?;
     let options = *lock(&sock.options);
     let endpoint = opened(sock.family, &names, listens, &options)?;
     names.port = endpoint.port();

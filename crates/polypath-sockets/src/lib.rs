@@ -39,6 +39,7 @@ mod address;
 pub mod api;
 mod bytes;
 mod calls;
+mod claims;
 mod data;
 mod defaults;
 mod direct;

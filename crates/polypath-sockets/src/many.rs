@@ -18,7 +18,7 @@ use crate::open::{local, may_listen, opened, peers_of, publish, send_timeout};
 use crate::request::Request;
 use crate::socket::{Pending, Sock};
 use crate::values::Options;
-use crate::{abi, notify, ports, real, report};
+use crate::{abi, claims, notify, real, report};
 
 /// The endpoint of a socket, opened and served now if it has none.
 ///
@@ -30,7 +30,7 @@ fn endpoint(sock: &Sock, many: &Arc<Many>, listens: bool) -> Errno<Endpoint> {
         return Ok(endpoint.clone());
     }
     let options = *lock(&sock.options);
-    ports::open(sock, &mut names, listens)?;
+    claims::open(sock, &mut names, listens)?;
     let open = |first| opened(sock.family, &names, first, &options);
     let opened = match open(listens || names.bound) {
         Err(libc::EADDRINUSE) if !listens => open(false),
