@@ -141,6 +141,8 @@ fn attach(socket: &UdpSocket, program: &[Instruction]) -> io::Result<()> {
 }
 
 #[cfg(test)]
+// There is no runtime.
+#[allow(clippy::disallowed_methods)]
 mod tests {
     use std::time::Duration;
 
