@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the layers of the workspace: cli, py -> apps -> polypath, sim -> proto; virtual -> polypath, sim;
-fleet -> sim; preload, supervise, c -> sockets -> polypath.
+fleet -> sim; preload, supervise, c -> sockets -> ports -> polypath; cli -> ports.
 
 Reads `cargo tree` and fails if a crate of the workspace depends on one that it must not depend on, if
 polypath-proto links crates other than those listed here (no sockets, no clock, no async
@@ -26,18 +26,23 @@ WORKSPACE = {
     "polypath-dtls": {"polypath-proto"},
     "polypath": {"polypath-proto", "polypath-dtls"},
     "polypath-apps": {"polypath-proto", "polypath-dtls", "polypath"},
-    "polypath-sockets": {"polypath-proto", "polypath-dtls", "polypath"},
-    "polypath-preload": {"polypath-proto", "polypath-dtls", "polypath", "polypath-sockets"},
-    "polypath-c": {"polypath-proto", "polypath-dtls", "polypath", "polypath-sockets"},
-    "polypath-supervise": {"polypath-proto", "polypath-dtls", "polypath", "polypath-sockets"},
+    "polypath-ports": {"polypath-proto", "polypath-dtls", "polypath"},
+    "polypath-sockets": {"polypath-proto", "polypath-dtls", "polypath", "polypath-ports"},
+    "polypath-preload": {"polypath-proto", "polypath-dtls", "polypath", "polypath-ports",
+                 "polypath-sockets"},
+    "polypath-c": {"polypath-proto", "polypath-dtls", "polypath", "polypath-ports",
+                 "polypath-sockets"},
+    "polypath-supervise": {"polypath-proto", "polypath-dtls", "polypath", "polypath-ports",
+                 "polypath-sockets"},
     "polypath-virtual": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath"},
-    "polypath-cli": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps"},
+    "polypath-cli": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-ports",
+                     "polypath-apps"},
     "polypath-py": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps"},
     # Tests.
     "polypath-proto-tests": {"polypath-proto"},
     # An example.
-    "own-policy": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps",
-                   "polypath-cli"},
+    "own-policy": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-ports",
+                   "polypath-apps", "polypath-cli"},
 }
 
 # All crates that the core may link, including indirect dependencies: bytes, checksums, cookies, random
@@ -115,7 +120,8 @@ def cargo(*words: str) -> str:
 # Crates of the workspace that each may name in its own manifest, where not all of the above are allowed:
 # the applications and C's sockets use the public interface of the crate for tokio alone, and the two libraries and the
 # program with these sockets have nothing but functions of C.
-DIRECT = {"polypath-apps": {"polypath"}, "polypath-sockets": {"polypath"}, "polypath-preload": {"polypath-sockets"},
+DIRECT = {"polypath-apps": {"polypath"}, "polypath-ports": {"polypath"},
+          "polypath-sockets": {"polypath", "polypath-ports"}, "polypath-preload": {"polypath-sockets"},
           "polypath-c": {"polypath-sockets"}, "polypath-supervise": {"polypath-sockets"}}
 
 

@@ -31,6 +31,8 @@ mod peer;
 mod perf;
 mod perf_report;
 mod policies;
+#[cfg(target_os = "linux")]
+mod port_space;
 mod progress;
 mod reach;
 mod reason;
@@ -90,6 +92,10 @@ enum Command {
     /// Run a program with polypath instead of the kernel's SCTP
     #[cfg(target_os = "linux")]
     Run(run::Args),
+    /// The daemon of polypath run --shared
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    PortSpace(port_space::Args),
     /// Run a scenario in the simulator
     Sim(sim::Args),
     /// Run a scenario's paths in real time between UDP sockets
@@ -164,6 +170,8 @@ fn run(cli: Cli, registry: &Registry) -> Result<(), Failure> {
         Command::Top(args) => in_runtime(top::run(args)),
         #[cfg(target_os = "linux")]
         Command::Run(args) => run::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::PortSpace(args) => port_space::run(&args),
         Command::Sim(args) => sim::run(&args, registry),
         Command::Emulate(args) => in_runtime(emulate::run(args, registry)),
         Command::Policies { json } => output::print(policies::policies(registry, json)),
@@ -212,7 +220,10 @@ mod tests {
     fn every_command(look: &mut impl FnMut(&mut clap::Command)) {
         fn visit(command: &mut clap::Command, look: &mut impl FnMut(&mut clap::Command)) {
             look(command);
-            for one in command.get_subcommands_mut().filter(|one| one.get_name() != "help") {
+            for one in command
+                .get_subcommands_mut()
+                .filter(|one| one.get_name() != "help" && !one.is_hide_set())
+            {
                 visit(one, look);
             }
         }

@@ -58,7 +58,8 @@ fn write_all(command: &Command, folder: &Path) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let path = folder.join(format!("{name}.1"));
     fs::write(&path, page(command)?).map_err(|error| Failure::file("write", &path, &error))?;
-    for subcommand in command.get_subcommands().filter(|one| one.get_name() != "help") {
+    let is_shown = |one: &&Command| one.get_name() != "help" && !one.is_hide_set();
+    for subcommand in command.get_subcommands().filter(is_shown) {
         write_all(subcommand, folder)?;
     }
     Ok(())

@@ -9,8 +9,8 @@ use std::process::Command;
 use polypath::UDP_PORT;
 use polypath::proto::{DEFAULT_PROFILE, PARAMETERS, Registry};
 
-use crate::elf;
 use crate::failure::{Failure, did_you_mean, system_text};
+use crate::{elf, port_space};
 
 /// The preloaded library, and its crate.
 const LIBRARY: [&str; 2] = ["libpolypath_preload.so", "polypath-preload"];
@@ -28,6 +28,12 @@ pub(crate) struct Args {
     /// Send IP protocol 132 without UDP (needs CAP_NET_RAW)
     #[arg(long, help_heading = "Network", conflicts_with_all = ["port", "peer_port", "encrypt"])]
     raw: bool,
+    /// Share one UDP port and one SCTP port space with other programs
+    ///
+    /// All programs of this user that run with --shared can be reached at the same UDP port, at
+    /// different SCTP ports. Sockets that connect use the UDP port, too.
+    #[arg(long, help_heading = "Network", conflicts_with_all = ["raw", "encrypt"])]
+    shared: bool,
     /// UDP port of sockets that listen
     #[arg(long, value_name = "PORT", default_value_t = UDP_PORT, help_heading = "Network")]
     port: u16,
@@ -63,6 +69,9 @@ pub(crate) struct Args {
 /// Replaces this process by the program.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check(args)?;
+    if args.shared {
+        port_space::attend(args.port)?;
+    }
     let (name, rest) = args.program.split_first().ok_or_else(|| Failure::usage("no program"))?;
     let answered =
         args.system_calls || file(name).is_some_and(|path| elf::makes_system_calls(&path));
@@ -94,11 +103,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// The options in the library's environment.
-fn settings(args: &Args) -> [(&'static str, Option<String>); 8] {
+fn settings(args: &Args) -> [(&'static str, Option<String>); 9] {
     let flag = |set: bool| set.then(|| "1".to_owned());
     let bind: Vec<String> = args.bind.iter().map(IpAddr::to_string).collect();
     [
         ("RAW", flag(args.raw)),
+        ("SHARED", flag(args.shared)),
         ("PORT", Some(args.port.to_string())),
         ("PEER_PORT", Some(args.peer_port.to_string())),
         ("BIND", (!bind.is_empty()).then(|| bind.join(","))),

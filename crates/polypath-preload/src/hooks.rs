@@ -191,7 +191,7 @@ fn duplicating(fd: c_int, command: c_int, real: impl FnOnce() -> c_int) -> c_int
     if command != libc::F_DUPFD && command != libc::F_DUPFD_CLOEXEC {
         return real();
     }
-    if private::is_inside() { keep(real()) } else { api::duplicate(fd, real) }
+    if private::is_inside() { keep(private::raised(real())) } else { api::duplicate(fd, real) }
 }
 
 /// Replaces sendfile(2): EINVAL on SCTP sockets, after which programs copy instead.

@@ -11,18 +11,19 @@ use libc::{iovec, msghdr};
 use polypath::Endpoint;
 
 use crate::bytes::Reader;
+use crate::claims::{self, Use};
 use crate::end::pair;
 use crate::engine::{self, engine};
 use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header};
+use crate::inbox::{self, Inbox};
 use crate::link::{Link, Phase, lock};
-use crate::open::set_port;
 use crate::open::{
-    LISTENER_CLOSED, ephemeral_port, fits_family, is_unicast, local, may_listen, opened, peers_of,
-    publish, send_timeout,
+    LISTENER_CLOSED, fits_family, is_unicast, local, may_listen, opened, peers_of, publish,
+    send_timeout,
 };
 use crate::socket::{self, Names, Sock, is_nonblocking};
-use crate::{address, direct, inbox, interfaces, many, memory, private, real};
+use crate::{address, direct, interfaces, many, memory, private, real};
 
 /// Opens a socket.
 pub(crate) fn open(family: c_int, kind: c_int) -> Errno<c_int> {
@@ -50,8 +51,9 @@ pub(crate) fn bind(sock: &Sock, to: SocketAddr) -> Errno<()> {
     if to.port() != 0 && to.port() < first_free_port() && !may_use_low_ports() {
         return Err(libc::EACCES);
     }
-    names.addresses = ip.into_iter().collect();
-    names.port = if to.port() == 0 { ephemeral_port() } else { to.port() };
+    let addresses: Vec<IpAddr> = ip.into_iter().collect();
+    claims::claim(sock, &mut names, &addresses, to.port(), Use::Bound)?;
+    names.addresses = addresses;
     names.bound = true;
     Ok(())
 }
@@ -95,7 +97,6 @@ pub(crate) fn bindx(sock: &Sock, addresses: &[SocketAddr], add: bool) -> Errno<(
     }
     let port = match addresses[0].port() {
         _ if names.bound => names.port,
-        0 => ephemeral_port(),
         port => port,
     };
     // Port 0 is the socket's.
@@ -112,7 +113,29 @@ pub(crate) fn bindx(sock: &Sock, addresses: &[SocketAddr], add: bool) -> Errno<(
     if add && !names.bound {
         taken?;
     }
-    names.port = port;
+    let usage = Use::of(sock, &names);
+    if add {
+        let wildcard = addresses.iter().any(|one| one.ip().is_unspecified());
+        let new = addresses.iter().map(SocketAddr::ip);
+        let all: Vec<IpAddr> = names.addresses.iter().copied().chain(new).collect();
+        let all = if wildcard { &[] } else { &all[..] };
+        claims::claim(sock, &mut names, all, port, usage)?;
+    }
+    let changed = change_addresses(sock, &mut names, addresses, add);
+    names.bound |= add && changed.is_ok();
+    if !add || changed.is_err() {
+        claims::renew(sock, &mut names, usage)?;
+    }
+    changed
+}
+
+/// Adds or removes addresses.
+fn change_addresses(
+    sock: &Sock,
+    names: &mut Names,
+    addresses: &[SocketAddr],
+    add: bool,
+) -> Errno<()> {
     for one in addresses {
         let ip = usable(sock, one.ip())?;
         match (ip, &names.endpoint) {
@@ -136,7 +159,6 @@ pub(crate) fn bindx(sock: &Sock, addresses: &[SocketAddr], add: bool) -> Errno<(
             _ => return Err(libc::EINVAL),
         }
     }
-    names.bound |= add;
     Ok(())
 }
 
@@ -146,12 +168,11 @@ fn endpoint(sock: &Sock, listens: bool) -> Errno<Endpoint> {
     if let Some(endpoint) = &names.endpoint {
         return Ok(endpoint.clone());
     }
-    set_port(&mut names, listens);
-    let Names { addresses, port, bound, auth_keys, .. } = &mut *names;
+    claims::open(sock, &mut names, listens)?;
     let options = *lock(&sock.options);
-    let endpoint = opened(sock.family, addresses, *port, listens, &options, auth_keys)?;
-    *port = endpoint.port();
-    *bound = true;
+    let endpoint = opened(sock.family, &names, listens, &options)?;
+    names.port = endpoint.port();
+    names.bound = true;
     names.endpoint = Some(endpoint.clone());
     Ok(endpoint)
 }
@@ -342,6 +363,7 @@ pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<
     let process = if link.is_some() { std::process::id() } else { 0 };
     let link = link.unwrap_or_else(|| {
         let link = sock.link.member();
+        link.set_inbox(Arc::new(Inbox::new_shared()));
         link.set_phase(Phase::Connected);
         *lock(&link.peer) = peer;
         Arc::new(link)

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use polypath::{
-    Association, AuthKeys, BindError, CloseReason, ConnectError, ConnectOptions, Encryption,
-    Endpoint, EndpointOptions, Event, Events, Message, PathId, Ppid, Received, Reliability,
-    SharedSockets, StreamId,
+    Association, BindError, CloseReason, ConnectError, ConnectOptions, Encryption, Endpoint,
+    EndpointOptions, Event, Events, Message, PathId, Ppid, Received, Reliability, SharedSockets,
+    StreamId,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -25,9 +25,11 @@ use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::inbox::Inbox;
 use crate::link::{Link, Phase, Route, lock};
 use crate::notify;
+use crate::ports::{self, Ports};
 use crate::private;
 use crate::real;
 use crate::settings::Settings;
+use crate::socket::Names;
 use crate::values::Options;
 
 /// The engine of this process.
@@ -35,8 +37,10 @@ use crate::values::Options;
 pub(crate) struct Engine {
     pub(crate) runtime: Handle,
     pub(crate) settings: Arc<Settings>,
-    /// The UDP sockets of listening sockets.
+    /// The UDP sockets of listening sockets, or with `polypath run --shared` of all.
     sockets: SharedSockets,
+    /// The daemon of `polypath run --shared`.
+    pub(crate) ports: Option<Ports>,
     process: u32,
 }
 
@@ -55,12 +59,16 @@ pub(crate) fn engine() -> Errno<Engine> {
     if !real::is_direct() {
         private::reserve();
     }
+    let settings = Settings::current();
+    let joined = settings.shared.then(|| ports::join(settings.port)).transpose()?;
+    let (ports, sockets) = joined.map_or_else(Default::default, |(ports, all)| (Some(ports), all));
     let runtime = private::inside(|| Builder::new_current_thread().enable_all().build());
     let runtime = runtime.map_err(|error| error.raw_os_error().unwrap_or(libc::ENOMEM))?;
     let new = Engine {
         runtime: runtime.handle().clone(),
-        settings: Arc::new(Settings::current()),
-        sockets: SharedSockets::default(),
+        settings: Arc::new(settings),
+        sockets,
+        ports,
         process: std::process::id(),
     };
     // The program's signals are handled on its own threads: the new thread inherits this mask.
@@ -132,42 +140,53 @@ impl Drop for Counted {
 }
 
 impl Engine {
-    /// Opens an endpoint for a socket.
-    pub(crate) fn endpoint(
+    /// The local addresses of a socket that has these.
+    pub(crate) fn local_addresses(
         &self,
         family: c_int,
         addresses: &[IpAddr],
-        port: u16,
-        listens: bool,
         options: &Options,
-        auth_keys: &AuthKeys,
-    ) -> Errno<Endpoint> {
-        let settings = &self.settings;
+    ) -> Vec<IpAddr> {
         let fits = |ip: &&IpAddr| match family {
             libc::AF_INET => ip.is_ipv4(),
             _ => ip.is_ipv6() || !options.only_v6,
         };
-        let bind: Vec<IpAddr> = settings.bind.iter().filter(fits).copied().collect();
-        let addresses = match (addresses, &bind[..]) {
+        let bind: Vec<IpAddr> = self.settings.bind.iter().filter(fits).copied().collect();
+        match (addresses, &bind[..]) {
             ([], []) if family == libc::AF_INET => vec![Ipv4Addr::UNSPECIFIED.into()],
             ([], []) if options.only_v6 => vec![Ipv6Addr::UNSPECIFIED.into()],
             ([], []) => vec![Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()],
             ([], bind) => bind.to_vec(),
             (addresses, _) => addresses.to_vec(),
+        }
+    }
+
+    /// Opens an endpoint for a socket.
+    pub(crate) fn endpoint(
+        &self,
+        family: c_int,
+        names: &Names,
+        listens: bool,
+        options: &Options,
+    ) -> Errno<Endpoint> {
+        let settings = &self.settings;
+        let sockets = match &names.claim {
+            Some(claim) => self.sockets.holding(claim.clone()),
+            None => self.sockets.clone(),
         };
         let _runtime = self.runtime.enter();
         let options = EndpointOptions {
-            addresses,
-            port,
+            addresses: self.local_addresses(family, &names.addresses, options),
+            port: names.port,
             encapsulation: settings.encapsulation(listens),
             listen: listens,
             max_associations: 1 << 16,
             config: options.config(&settings.config)?,
             encryption: settings.encrypt.then(Encryption::default),
-            auth_keys: auth_keys.clone(),
+            auth_keys: names.auth_keys.clone(),
             follow_addresses: options.auto_asconf,
             announce: polypath::Announce::All,
-            shared: (!settings.encrypt).then(|| self.sockets.clone()),
+            shared: (!settings.encrypt).then_some(sockets),
             ..EndpointOptions::default()
         };
         private::inside(|| Endpoint::bind(options)).map_err(|error| match error {

@@ -14,11 +14,11 @@ use crate::errno::Errno;
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::inbox::Inbox;
 use crate::link::{Link, Many, Phase, Route, lock};
-use crate::open::{local, may_listen, opened, peers_of, publish, send_timeout, set_port};
+use crate::open::{local, may_listen, opened, peers_of, publish, send_timeout};
 use crate::request::Request;
-use crate::socket::{Names, Pending, Sock};
+use crate::socket::{Pending, Sock};
 use crate::values::Options;
-use crate::{abi, notify, real, report};
+use crate::{abi, claims, notify, real, report};
 
 /// The endpoint of a socket, opened and served now if it has none.
 ///
@@ -30,16 +30,15 @@ fn endpoint(sock: &Sock, many: &Arc<Many>, listens: bool) -> Errno<Endpoint> {
         return Ok(endpoint.clone());
     }
     let options = *lock(&sock.options);
-    set_port(&mut names, listens);
-    let Names { addresses, port, bound, auth_keys, .. } = &mut *names;
-    let open = |first| opened(sock.family, addresses, *port, first, &options, auth_keys);
-    let opened = match open(listens || *bound) {
+    claims::open(sock, &mut names, listens)?;
+    let open = |first| opened(sock.family, &names, first, &options);
+    let opened = match open(listens || names.bound) {
         Err(libc::EADDRINUSE) if !listens => open(false),
         other => other,
     }?;
     opened.set_listening(listens);
-    *port = opened.port();
-    *bound = true;
+    names.port = opened.port();
+    names.bound = true;
     let end = lock(&sock.engine_end).clone().ok_or(libc::EINVAL)?;
     engine()?.serve(sock.link.clone(), many.clone(), end, opened.clone(), options)?;
     names.endpoint = Some(opened.clone());

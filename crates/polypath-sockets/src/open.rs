@@ -1,15 +1,15 @@
 //! Steps that calls on one-to-one and one-to-many sockets have in common: descriptors, endpoints,
 //! names.
 
-use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use polypath::{AuthKeys, Endpoint};
+use polypath::Endpoint;
 
+use crate::claims::{self, Use};
 use crate::engine::engine;
 use crate::errno::Errno;
 use crate::link::lock;
@@ -58,36 +58,6 @@ pub(crate) fn local(sock: &Sock) -> Errno<()> {
     Err(libc::EOPNOTSUPP)
 }
 
-/// Ports of sockets whose endpoints may not have ended yet are not chosen again.
-const RECENT: usize = 1024;
-
-static RECENT_PORTS: Mutex<VecDeque<u16>> = Mutex::new(VecDeque::new());
-
-/// A port of Linux's default range (net.ipv4.ip_local_port_range).
-pub(crate) fn ephemeral_port() -> u16 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    // Another thread may hold the lock at the moment of a fork.
-    let mut recent = RECENT_PORTS.try_lock().ok();
-    loop {
-        // A new hasher has random keys.
-        let random = RandomState::new().build_hasher().finish();
-        let port = 32_768 + (random % 28_232) as u16;
-        let Some(recent) = &mut recent else { return port };
-        if !recent.contains(&port) {
-            recent.truncate(RECENT - 1);
-            recent.push_front(port);
-            return port;
-        }
-    }
-}
-
-/// Chooses the port of a socket that listens without a name, as bind does with port 0.
-pub(crate) fn set_port(names: &mut Names, listens: bool) {
-    if !names.bound && listens {
-        names.port = ephemeral_port();
-    }
-}
-
 /// EADDRINUSE for a socket that is about to listen if another one has its address and port.
 pub(crate) fn may_listen(sock: &Sock) -> Errno<()> {
     let (addresses, port) = {
@@ -95,9 +65,10 @@ pub(crate) fn may_listen(sock: &Sock) -> Errno<()> {
         (names.addresses.clone(), names.port)
     };
     if addresses.is_empty() {
-        return socket::check_free(sock, Ipv4Addr::UNSPECIFIED.into(), port);
+        socket::check_free(sock, Ipv4Addr::UNSPECIFIED.into(), port)?;
     }
-    addresses.into_iter().try_for_each(|ip| socket::check_free(sock, ip, port))
+    addresses.into_iter().try_for_each(|ip| socket::check_free(sock, ip, port))?;
+    claims::renew(sock, &mut lock(&sock.names), Use::Listening)
 }
 
 /// Opens an endpoint. The engine frees the UDP port of a listening socket a moment after the
@@ -106,16 +77,14 @@ pub(crate) fn may_listen(sock: &Sock) -> Errno<()> {
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn opened(
     family: c_int,
-    addresses: &[IpAddr],
-    port: u16,
+    names: &Names,
     listens: bool,
     options: &Options,
-    auth_keys: &AuthKeys,
 ) -> Errno<Endpoint> {
     const PATIENCE: Duration = Duration::from_secs(1);
     let engine = engine()?;
     loop {
-        match engine.endpoint(family, addresses, port, listens, options, auth_keys) {
+        match engine.endpoint(family, names, listens, options) {
             Err(libc::EADDRINUSE)
                 if lock(&LISTENER_CLOSED).is_some_and(|at| at.elapsed() < PATIENCE) =>
             {
@@ -168,17 +137,4 @@ pub(crate) fn send_timeout(fd: c_int) -> Option<Duration> {
     let limit = Duration::from_secs(time.tv_sec.unsigned_abs())
         + Duration::from_micros(time.tv_usec.unsigned_abs());
     (!limit.is_zero()).then_some(limit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_is_not_chosen_again_at_once() {
-        let ports: Vec<u16> = (0..RECENT).map(|_| ephemeral_port()).collect();
-        let different: std::collections::BTreeSet<u16> = ports.iter().copied().collect();
-        assert_eq!(different.len(), RECENT);
-        assert!(ports.iter().all(|port| (32_768..61_000).contains(port)));
-    }
 }

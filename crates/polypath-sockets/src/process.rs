@@ -111,9 +111,11 @@ pub fn finish() {
         calls::close(fd);
     }
     engine::wait_until_over(LINGER);
-    if engine::engine().is_ok_and(|engine| engine.settings.report)
+    if let Ok(engine) = engine::engine()
+        && engine.settings.report
         && let Some(report) = REPORT.get()
     {
-        report(&report::text());
+        let ports = engine.ports.map(|ports| ports.report()).unwrap_or_default();
+        report(&(report::text() + &ports));
     }
 }

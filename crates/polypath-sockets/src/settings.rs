@@ -21,6 +21,8 @@ pub(crate) struct Settings {
     pub(crate) peer_port: u16,
     /// Local addresses instead of the wildcard address.
     pub(crate) bind: Vec<IpAddr>,
+    /// All processes have one UDP port and one SCTP port space.
+    pub(crate) shared: bool,
     /// Encrypt the packets (RFC 8261).
     pub(crate) encrypt: bool,
     /// Constants and policies.
@@ -145,9 +147,11 @@ impl Settings {
                 let _ = parameter.set(&mut config, value, &registry);
             }
         }
+        let (raw, encrypt) = (get("RAW").is_some(), get("ENCRYPT").is_some());
         let number = |name: &str| get(name).and_then(|text| text.parse().ok());
         Self {
-            raw: get("RAW").is_some(),
+            raw,
+            shared: get("SHARED").is_some() && !raw && !encrypt,
             port: number("PORT").unwrap_or(UDP_PORT),
             peer_port: number("PEER_PORT").unwrap_or(UDP_PORT),
             bind: get("BIND")
@@ -155,14 +159,14 @@ impl Settings {
                 .split(',')
                 .filter_map(|text| text.parse().ok())
                 .collect(),
-            encrypt: get("ENCRYPT").is_some(),
+            encrypt,
             config,
             report: get("REPORT").is_some(),
         }
     }
 
     pub(crate) const fn encapsulation(&self, listens: bool) -> Encapsulation {
-        match (self.raw, listens) {
+        match (self.raw, listens || self.shared) {
             (true, _) => Encapsulation::RawIp,
             (false, true) => Encapsulation::Udp { port: self.port },
             (false, false) => Encapsulation::Udp { port: 0 },

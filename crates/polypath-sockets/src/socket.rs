@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use polypath::{Association, AuthKeys, Endpoint};
+use polypath_ports::client::Claimed;
 
 use crate::end::End;
 use crate::errno::Errno;
@@ -35,6 +36,8 @@ pub(crate) struct Names {
     pub(crate) bound: bool,
     /// SCTP_AUTH_KEY.
     pub(crate) auth_keys: AuthKeys,
+    /// The port among those of all processes, with `polypath run --shared`.
+    pub(crate) claim: Option<Arc<Claimed>>,
     pub(crate) endpoint: Option<Endpoint>,
 }
 

@@ -21,10 +21,11 @@ const FRESH: Duration = Duration::from_secs(5);
 const MOST: usize = 1024;
 
 /// What a socket knows about interfaces.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Exits {
-    /// The interface that the socket is set to; 0 leaves the choice to the kernel.
-    now: u32,
+    /// The interface that the socket is set to; 0 leaves the choice to the kernel. `None` if others
+    /// have set it.
+    now: Option<u32>,
     /// The interface for a source and a destination; 0 where the kernel's own choice is right.
     known: HashMap<(IpAddr, IpAddr), u32>,
     /// Since when the routes are known, and whether the host has several interfaces.
@@ -32,6 +33,11 @@ pub(super) struct Exits {
 }
 
 impl Exits {
+    /// Those of a socket that is new, or that others have `used`.
+    pub(super) fn new(used: bool) -> Self {
+        Self { now: (!used).then_some(0), known: HashMap::new(), since: None }
+    }
+
     /// Sets the socket's option for the next datagram, if it has to change. If the kernel refuses
     /// it, because the interface has gone, the datagram leaves where the routes lead.
     pub(super) fn set(&mut self, socket: &impl AsRawFd, source: IpAddr, destination: SocketAddr) {
@@ -41,7 +47,7 @@ impl Exits {
         } else {
             self.exit(source, remote)
         };
-        if wanted == self.now {
+        if self.now == Some(wanted) {
             return;
         }
         let (level, option) = match destination {
@@ -50,7 +56,7 @@ impl Exits {
         };
         // In network byte order (ip(7)).
         match set_option(socket.as_raw_fd(), level, option, wanted.to_be() as libc::c_int) {
-            Ok(()) => self.now = wanted,
+            Ok(()) => self.now = Some(wanted),
             Err(error) => {
                 tracing::debug!("{source} to {remote}: interface {wanted}: {error}");
                 if wanted != 0 {
@@ -104,11 +110,11 @@ mod tests {
         let lo = nix::net::if_::if_nametoindex("lo").unwrap();
         let [source, remote] = ["192.0.2.1", "198.51.100.1"].map(|ip| ip.parse().unwrap());
         let pair = (source, remote);
-        let mut exits = Exits { since: Some((Instant::now(), true)), ..Exits::default() };
+        let mut exits = Exits { since: Some((Instant::now(), true)), ..Exits::new(false) };
         for (interface, set_to) in [(lo, lo), (i32::MAX as u32, 0)] {
             exits.known.insert(pair, interface);
             exits.set(&socket, source, SocketAddr::new(remote, 9899));
-            assert_eq!((exits.now, exits.known[&pair]), (set_to, set_to));
+            assert_eq!((exits.now, exits.known[&pair]), (Some(set_to), set_to));
         }
     }
 }

@@ -200,9 +200,16 @@ impl Socket {
         self.local
     }
 
-    /// The source address to set for a datagram; `None` if the socket is bound to one address.
+    /// The source address to set for a datagram; `None` if the operating system's socket is bound
+    /// to one address.
     fn source(&self, wanted: IpAddr) -> Option<IpAddr> {
-        (self.local.ip().is_unspecified() && !wanted.is_unspecified()).then_some(wanted)
+        let own = self.local.ip();
+        let bound = match &self.kind {
+            Kind::Shared(member) => member.bound(),
+            _ => own,
+        };
+        let source = if wanted.is_unspecified() { own } else { wanted };
+        (bound.is_unspecified() && !source.is_unspecified()).then_some(source)
     }
 
     /// Sets which of several endpoints that share a UDP socket gets a datagram.

@@ -5,11 +5,15 @@
 //! passes the packets of other endpoints on: tokio wakes only the task that has polled a socket
 //! last, so one task reads for all of them, and it wakes the others. Packets to an address with a
 //! UDP socket of its own may be for an endpoint of the wildcard address.
+//!
+//! The UDP sockets may also come from another process, which selects the SCTP ports whose packets
+//! they receive ([`SharedSockets::given`]).
 
+use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker, ready};
 
@@ -33,7 +37,11 @@ pub(crate) type Owner = Arc<dyn Fn(&FourTuple, &[u8]) -> bool + Send + Sync>;
 ///
 /// Clones are handles of the same sockets. All endpoints run in one tokio runtime.
 #[derive(Clone, Default)]
-pub struct SharedSockets(Arc<Mutex<Table>>);
+pub struct SharedSockets {
+    table: Arc<Mutex<Table>>,
+    /// Dropped when the last endpoint that was opened with it has closed its sockets.
+    _guard: Option<Arc<dyn Any + Send + Sync>>,
+}
 
 /// SCTP port of an endpoint, and a number that grows with each member.
 type Key = (u16, u64);
@@ -43,6 +51,14 @@ struct Table {
     sockets: Vec<Weak<Common>>,
     members: BTreeMap<Key, Entry>,
     next: u64,
+    given: Option<Given>,
+}
+
+/// UDP sockets of the wildcard addresses that several processes share.
+struct Given {
+    sockets: Vec<UdpSocket>,
+    /// Whether this process replies to packets for an SCTP port that no endpoint has.
+    replies: bool,
 }
 
 /// A UDP socket.
@@ -89,13 +105,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl fmt::Debug for SharedSockets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let table = lock(&self.0);
+        let table = lock(&self.table);
         let members = table.members.iter().map(|((port, _), entry)| (port, entry.local));
         f.debug_list().entries(members).finish()
     }
 }
 
 impl SharedSockets {
+    /// Uses these UDP sockets, one of each IP version, bound to the wildcard address: other
+    /// processes have sockets with the same UDP port, and the kernel selects one by the SCTP port.
+    /// One process `replies` to packets for an SCTP port that no endpoint has (RFC 9260 8.4).
+    #[must_use]
+    pub fn given(sockets: Vec<UdpSocket>, replies: bool) -> Self {
+        let table = Table { given: Some(Given { sockets, replies }), ..Table::default() };
+        Self { table: Arc::new(Mutex::new(table)), _guard: None }
+    }
+
+    /// The same sockets. `guard` is dropped once every endpoint that is opened with the result has
+    /// closed its sockets: it may reserve an SCTP port.
+    #[must_use]
+    pub fn holding(&self, guard: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { table: self.table.clone(), _guard: Some(guard) }
+    }
+
     /// Adds an endpoint's address. `local` has the UDP port, which is not 0.
     pub(super) fn join(
         &self,
@@ -103,7 +135,7 @@ impl SharedSockets {
         sctp_port: u16,
         buffer: usize,
     ) -> io::Result<Member> {
-        let mut table = lock(&self.0);
+        let mut table = lock(&self.table);
         let common = table.socket_for(local, buffer)?;
         let key = (sctp_port, table.next);
         table.next += 1;
@@ -124,6 +156,18 @@ impl Table {
     /// The UDP socket for an address, opened now if there is none.
     fn socket_for(&mut self, local: SocketAddr, buffer: usize) -> io::Result<Arc<Common>> {
         self.sockets.retain(|socket| socket.strong_count() > 0);
+        if let Some(given) = &self.given {
+            let socket = given.socket_for(local)?;
+            let local = socket.local_addr()?;
+            let known =
+                self.sockets.iter().filter_map(Weak::upgrade).find(|one| one.local == local);
+            if let Some(known) = known {
+                return Ok(known);
+            }
+            super::enlarge_buffers(&SockRef::from(socket), buffer);
+            let udp = Udp::of_group(Io::new(socket.try_clone()?)?)?;
+            return Ok(self.add(local, udp));
+        }
         let near = |socket: &Arc<Common>| {
             socket.local.port() == local.port() && socket.local.is_ipv4() == local.is_ipv4()
         };
@@ -138,14 +182,40 @@ impl Table {
             }
             opened => opened,
         }?;
-        let udp = Udp::new(io)?;
+        Ok(self.add(local, Udp::new(io)?))
+    }
+
+    fn add(&mut self, local: SocketAddr, udp: Udp) -> Arc<Common> {
         let common = Arc::new(Common { local, io: udp.io().clone(), udp: Mutex::new(udp) });
         self.sockets.push(Arc::downgrade(&common));
-        Ok(common)
+        common
+    }
+
+    /// Whether this process replies to packets for an SCTP port that no endpoint has.
+    fn replies(&self) -> bool {
+        self.given.as_ref().is_none_or(|given| given.replies)
     }
 
     fn members_of(&self, port: u16) -> impl Iterator<Item = (&Key, &Entry)> {
         self.members.range((port, 0)..=(port, u64::MAX))
+    }
+}
+
+impl Given {
+    /// The socket for an address of this host.
+    fn socket_for(&self, local: SocketAddr) -> io::Result<&UdpSocket> {
+        if !local.ip().is_unspecified() {
+            // The host must have the address.
+            UdpSocket::bind((local.ip(), 0))?;
+        }
+        let any: IpAddr = match local {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let any = SocketAddr::new(any, local.port());
+        let found =
+            self.sockets.iter().find(|socket| socket.local_addr().is_ok_and(|at| at == any));
+        found.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 }
 
@@ -167,13 +237,18 @@ impl Member {
         &self.common.io
     }
 
+    /// The address that the UDP socket is bound to.
+    pub(super) fn bound(&self) -> IpAddr {
+        self.common.local.ip()
+    }
+
     pub(super) fn max_segments(&self) -> usize {
         lock(&self.common.udp).max_segments()
     }
 
     /// Sets which of several endpoints with the same SCTP port gets a datagram.
     pub(super) fn set_owner(&self, owner: Owner) {
-        if let Some(entry) = lock(&self.table.0).members.get_mut(&self.key) {
+        if let Some(entry) = lock(&self.table.table).members.get_mut(&self.key) {
             entry.owner = Some(owner);
         }
     }
@@ -201,7 +276,7 @@ impl Member {
 
     /// Moves the inbox to the buffers; false if it is empty. Registers the task to wake.
     fn take(&self, cx: Option<&mut Context<'_>>, buffers: &mut ReceiveBuffers) -> bool {
-        let mut table = lock(&self.table.0);
+        let mut table = lock(&self.table.table);
         let Some(entry) = table.members.get_mut(&self.key) else { return false };
         if let Some(cx) = cx
             && !entry.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()))
@@ -221,7 +296,7 @@ impl Member {
 
     /// Whether all datagrams are for this member, or for none.
     fn has_all(&self, buffers: &ReceiveBuffers) -> bool {
-        let table = lock(&self.table.0);
+        let table = lock(&self.table.table);
         let (port, _) = self.key;
         let alone = table.members_of(port).nth(1).is_none();
         let Some(own) = table.members.get(&self.key) else { return true };
@@ -232,7 +307,7 @@ impl Member {
                 if to == Some(port) {
                     alone && here
                 } else {
-                    to.is_none_or(|to| table.members_of(to).next().is_none())
+                    to.is_none_or(|to| table.replies() && table.members_of(to).next().is_none())
                 }
             })
         })
@@ -259,7 +334,7 @@ impl Member {
             }
         }
         let mut wakers: Vec<Waker> = Vec::new();
-        let mut table = lock(&self.table.0);
+        let mut table = lock(&self.table.table);
         for (key, parcel) in parcels {
             let Some(entry) = table.members.get_mut(&key) else { continue };
             if entry.queued + parcel.bytes.len() > self.room {
@@ -275,14 +350,19 @@ impl Member {
 
     /// The member that a datagram is for: the one with its SCTP port and address; of several, the
     /// one with its association, or else the one of the single address that is the newest. For a
-    /// packet that is for none, this one, which replies to it (RFC 9260 8.4).
+    /// packet that is for none, this one, which replies to it (RFC 9260 8.4), unless another
+    /// process does.
     fn target(&self, four_tuple: &FourTuple, datagram: &[u8]) -> Option<Key> {
         let Some(port) = destination_port(datagram) else { return Some(self.key) };
-        let mut candidates: Vec<(Key, bool, Option<Owner>)> = lock(&self.table.0)
-            .members_of(port)
-            .filter(|(_, entry)| entry.is_at(&four_tuple.local))
-            .map(|(key, entry)| (*key, !entry.local.ip().is_unspecified(), entry.owner.clone()))
-            .collect();
+        let (mut candidates, replies) = {
+            let table = lock(&self.table.table);
+            let candidates: Vec<(Key, bool, Option<Owner>)> = table
+                .members_of(port)
+                .filter(|(_, entry)| entry.is_at(&four_tuple.local))
+                .map(|(key, entry)| (*key, !entry.local.ip().is_unspecified(), entry.owner.clone()))
+                .collect();
+            (candidates, table.replies())
+        };
         if let [(key, ..)] = candidates[..] {
             return Some(key);
         }
@@ -297,7 +377,7 @@ impl Member {
         if let Some((key, ..)) = candidates.last() {
             return Some(*key);
         }
-        (self.key.0 != port).then_some(self.key)
+        (replies && self.key.0 != port).then_some(self.key)
     }
 
     /// Sends with one system call.
@@ -312,7 +392,7 @@ impl Member {
 
     /// The errors that others have read for this member.
     pub(super) fn take_errors(&self) -> Vec<NetworkError> {
-        let mut table = lock(&self.table.0);
+        let mut table = lock(&self.table.table);
         table
             .members
             .get_mut(&self.key)
@@ -328,13 +408,16 @@ impl Member {
         if source.is_some() && port.is_none() {
             return false;
         }
-        let concerns = |key: &Key, entry: &Entry| match port {
-            Some(port) => key.0 == port,
-            None => entry.local == self.common.local,
-        };
         let mut concerned = false;
         let mut wakers: Vec<Waker> = Vec::new();
-        let mut table = lock(&self.table.0);
+        let mut table = lock(&self.table.table);
+        let given = table.given.is_some();
+        let common = self.common.local;
+        let concerns = |key: &Key, entry: &Entry| match port {
+            Some(port) => key.0 == port,
+            None if given => entry.local.is_ipv4() == common.is_ipv4(),
+            None => entry.local == common,
+        };
         for (key, entry) in &mut table.members {
             if !concerns(key, entry) {
                 continue;
@@ -368,7 +451,7 @@ fn destination_port(datagram: &[u8]) -> Option<u16> {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        let mut table = lock(&self.table.0);
+        let mut table = lock(&self.table.table);
         let gone = table.members.remove(&self.key);
         // One of the others reads the socket from now on.
         let wakers: Vec<Waker> =

@@ -14,6 +14,8 @@ use super::waiting::Io;
 pub(super) struct Udp {
     io: Arc<Io>,
     state: UdpSocketState,
+    /// The kernel selects one of several sockets for each datagram.
+    grouped: bool,
     /// Datagrams that one system call may send; 1 without segmentation offload.
     max_segments: usize,
     /// Offload was just switched off, and no single datagram has been sent since.
@@ -29,13 +31,24 @@ pub(super) struct Udp {
 
 impl Udp {
     pub(super) fn new(io: Io) -> io::Result<Self> {
-        let state = make_state(io.socket())?;
+        Self::with(io, false)
+    }
+
+    /// One of several sockets with the same address, of which the kernel selects one for each
+    /// datagram, and which others may have used before.
+    pub(super) fn of_group(io: Io) -> io::Result<Self> {
+        Self::with(io, true)
+    }
+
+    fn with(io: Io, grouped: bool) -> io::Result<Self> {
+        let state = make_state(io.socket(), grouped)?;
         let max_segments = state.max_gso_segments();
         #[cfg(target_os = "linux")]
         let bound = io.socket().local_addr()?.ip();
         Ok(Self {
             io: Arc::new(io),
             state,
+            grouped,
             max_segments,
             offload_in_doubt: false,
             #[cfg(target_os = "linux")]
@@ -43,7 +56,7 @@ impl Udp {
             #[cfg(target_os = "linux")]
             bound,
             #[cfg(target_os = "linux")]
-            exits: super::exits::Exits::default(),
+            exits: super::exits::Exits::new(grouped),
         })
     }
 
@@ -116,7 +129,7 @@ impl Udp {
                 if matches!(error.kind(), io::ErrorKind::InvalidInput) || is_io_error(error) {
                     // quinn-udp attributes this error to an old kernel and disables ECN and offload
                     // for good, but an absent source address gives the same error.
-                    self.state = make_state(self.io.socket())?;
+                    self.state = make_state(self.io.socket(), self.grouped)?;
                     #[cfg(target_os = "linux")]
                     {
                         self.fragments = super::fragments::Fragments::new(true);
@@ -136,8 +149,19 @@ impl Udp {
     }
 }
 
-fn make_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
+fn make_state(socket: &UdpSocket, grouped: bool) -> io::Result<UdpSocketState> {
     let state = UdpSocketState::new(socket.into())?;
+    // The kernel would coalesce datagrams of two hosts whose SCTP ports belong to different sockets
+    // of the group, and select one for all of them.
+    #[cfg(target_os = "linux")]
+    if grouped {
+        use nix::sys::socket::{setsockopt, sockopt};
+        match setsockopt(socket, sockopt::UdpGroSegment, &false) {
+            // A kernel that does not coalesce.
+            Ok(()) | Err(nix::Error::ENOPROTOOPT) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
     state.enable_transport_errors(socket.into())?;
     Ok(state)
 }

@@ -1,0 +1,78 @@
+//! The daemon of `polypath run --shared`, as a process sees it.
+
+use std::ffi::c_int;
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
+use std::sync::Arc;
+
+use polypath::SharedSockets;
+use polypath_ports::client::Client;
+
+use crate::errno::Errno;
+use crate::{private, real, report};
+
+/// The daemon, for this process.
+#[derive(Clone)]
+pub(crate) struct Ports {
+    pub(crate) client: Arc<Client>,
+    /// The UDP sockets, and the datagrams that each had dropped when the process got it.
+    sockets: Vec<(c_int, u32)>,
+}
+
+impl Ports {
+    /// Lines for `polypath run --doctor`.
+    pub(crate) fn report(&self) -> String {
+        let dropped: u32 =
+            self.sockets.iter().map(|(fd, before)| dropped(*fd).wrapping_sub(*before)).sum();
+        let malformed = self.client.malformed().unwrap_or(0);
+        let line = |count: u32, what: &str| match count {
+            0 => String::new(),
+            _ => format!("polypath run: {count} datagrams {what}\n"),
+        };
+        line(dropped, "dropped because the program did not receive them in time")
+            + &line(malformed, "malformed, at the UDP port of all programs")
+    }
+}
+
+/// Datagrams that the kernel has dropped because a socket's buffer was full (SO_MEMINFO).
+fn dropped(fd: c_int) -> u32 {
+    const SO_MEMINFO: c_int = 55;
+    // SK_MEMINFO_DROPS of linux/sock_diag.h is the last one.
+    let mut info = [0u32; 9];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the value has room for its length.
+    unsafe {
+        let value = info.as_mut_ptr().cast();
+        real::getsockopt(fd, libc::SOL_SOCKET, SO_MEMINFO, value, &raw mut length);
+    }
+    info[8]
+}
+
+/// Connects to the daemon: the connection, and the UDP sockets of this process.
+pub(crate) fn join(udp_port: u16) -> Errno<(Ports, SharedSockets)> {
+    let joined = private::inside(|| {
+        let client = Client::connect(udp_port)?;
+        private::mark(client.number());
+        let udp: Vec<UdpSocket> = client.join()?.into_iter().map(kept).collect();
+        let numbers = udp.iter().map(AsRawFd::as_raw_fd);
+        let sockets = numbers.map(|fd| (fd, dropped(fd))).collect();
+        Ok((Ports { client: Arc::new(client), sockets }, SharedSockets::given(udp, false)))
+    });
+    joined.map_err(|error| failed(&error))
+}
+
+/// A socket that a message has brought, as a descriptor of the engine.
+fn kept(socket: UdpSocket) -> UdpSocket {
+    let fd = private::raised(socket.into_raw_fd());
+    private::mark(fd);
+    // SAFETY: `raised` has taken the descriptor, and returns one that nothing else owns.
+    unsafe { UdpSocket::from_raw_fd(fd) }
+}
+
+pub(crate) fn failed(error: &io::Error) -> c_int {
+    error.raw_os_error().unwrap_or_else(|| {
+        report::missed("a port without the daemon of --shared");
+        libc::ENETDOWN
+    })
+}
