@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 30
 # How many random networks `make quick` has.
 QUICK_CASES ?= 1000
 # The crates that are published, in the order of their dependencies.
-CRATES := polypath-proto polypath-dtls polypath polypath-apps polypath-sim polypath-virtual polypath-cli
+CRATES := polypath-proto polypath-dtls polypath polypath-apps polypath-sim polypath-virtual polypath-ports polypath-cli
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
 # What tests exercise: one set of crates for all of them, so that nothing is built twice with other features.
