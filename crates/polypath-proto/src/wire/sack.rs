@@ -120,7 +120,7 @@ impl<'a> Sack<'a> {
     /// The bit of the chunk flags that shows, between peers that agreed on it, that the offsets of
     /// the gap ack blocks have 32 bits. The number of gap ack blocks then counts words, of which a
     /// block has two, so that the chunk has the right length for all others, too.
-    pub const WIDE: u8 = 0x10;
+    pub const WIDE: u8 = 0x08;
 
     /// The SACK as peers read it that have agreed on wide ones.
     #[must_use]
@@ -193,6 +193,13 @@ impl<'a> Sack<'a> {
         self.duplicates.iter().map(|&tsn| Tsn(u32::from_be_bytes(tsn)))
     }
 }
+
+/// Each flag has bits of its own.
+const _: () = {
+    let [r, partial, wide, packets] =
+        [Sack::RETRANSMISSION, Sack::PARTIAL, Sack::WIDE, Sack::packets_flags(3)];
+    assert!(r + partial + wide + packets == r ^ partial ^ wide ^ packets);
+};
 
 impl fmt::Debug for Sack<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -322,7 +329,7 @@ mod tests {
         let far =
             [GapBlock { start: 2, end: 0x1_0000 }, GapBlock { start: 0x1_0002, end: 0x2_0000 }];
         let bytes: [u8; 36] = [
-            3, 0x11, 0, 36, 0, 0, 0, 10, 0, 0, 0x20, 0, 0, 4, 0, 1, // fixed part
+            3, 0x09, 0, 36, 0, 0, 0, 10, 0, 0, 0x20, 0, 0, 4, 0, 1, // fixed part
             0, 0, 0, 2, 0, 1, 0, 0, 0, 1, 0, 2, 0, 2, 0, 0, // two gap ack blocks
             0, 0, 0, 9, // one duplicate
         ];
