@@ -230,7 +230,8 @@ def compatible(installed: Installed, tmp_path: Path, name: str, link: str = "sha
 
 
 # The static library is the same code.
-LINKED = [(name, "shared") for name in statements.PROGRAMS] + [("run-api", "static"), ("run-many", "static")]
+LINKED = [*(statements.case(name, "shared") for name in statements.PROGRAMS), ("run-api", "static"),
+          ("run-many", "static")]
 
 
 @pytest.mark.needs("make", "objcopy", "pkg-config", "namespaces")

@@ -11,12 +11,24 @@ import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import pytest
+
 from support.program import ROOT
 
 #: Programs that run on Linux's SCTP, too. The statements of run-ends.c are partly about `polypath run` itself.
 PROGRAMS = ("run-api", "run-many", "run-options", "run-lengths", "run-calls", "run-data",
             "run-notifications", "run-ipv6", "run-listeners", "run-refusals", "run-failures",
             "run-associations", "run-descriptors")
+# These take up to a minute, most of it waiting, and begin first.
+LONG = ("run-associations", "run-descriptors")
+
+
+def case(name: str, *values: object) -> object:
+    """A program as a parameter of a test, with further values."""
+    return pytest.param(name, *values, marks=[pytest.mark.long] if name in LONG else [])
+
+
+BY_NAME = [case(name) for name in PROGRAMS]
 DIFFERENCES = ROOT / "tests" / "run-differences.toml"
 
 
