@@ -73,7 +73,7 @@ def test_two_hundred_scripts_on_one_path_agree_packet_by_packet() -> None:
 @pytest.mark.usefixtures("ns")
 @pytest.mark.parametrize("combination", COMBINATIONS)
 def test_every_combination_on_two_paths_agrees_packet_by_packet(combination: str) -> None:
-    agree(combination, 2, int(os.environ.get("POLYPATH_SCRIPTS", "40")))
+    agree(combination, 2, int(os.environ.get("POLYPATH_SCRIPTS", "20")))
 
 
 @pytest.mark.usefixtures("ns")
@@ -114,7 +114,7 @@ def test_heartbeats_after_timeouts_agree_where_every_path_fails(combination: str
 @pytest.mark.usefixtures("ns")
 @pytest.mark.parametrize("failover", FAILOVERS)
 def test_failing_paths_agree_packet_by_packet(failover: str) -> None:
-    agree("same", 2, int(os.environ.get("POLYPATH_SCRIPTS", "40")), failover)
+    agree("same", 2, int(os.environ.get("POLYPATH_SCRIPTS", "20")), failover)
 
 
 @pytest.mark.usefixtures("ns")
