@@ -77,6 +77,18 @@ fn a_full_window_of_the_other_path_does_not_keep_a_chunk_on_a_path_with_losses()
     }
 }
 
+/// The last transmission of a chunk is the only packet in flight on a short path that loses half of
+/// its packets. Data on the longer path makes the receiver send SACKs all the time (RFC 9260 6.2),
+/// so that the chunk does not wait for the 200 ms by which a SACK may be delayed.
+#[test]
+fn a_single_packet_on_a_path_with_losses_does_not_wait_for_a_delayed_sack() {
+    let half = "kind = \"loss\"\nloss = \"50 %\"";
+    for (short, long, at, seed) in [(4, 40, 3533, 9), (10, 100, 3281, 13)] {
+        let time = standstill(&[(20, short), (20, long)], (0, at), half, 6.0, seed);
+        assert!(time < f64::from(2 * long + 10), "{short} and {long} ms: {time:.0} ms");
+    }
+}
+
 /// A path that flaps faster than it can be of use costs nothing.
 #[test]
 fn a_flapping_path_is_no_worse_than_none() {
