@@ -1,7 +1,7 @@
 //! The connection of a process to the daemon.
 
 use std::io::{self, IoSliceMut, Read};
-use std::net::UdpSocket;
+use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -76,6 +76,13 @@ impl Client {
     /// Malformed datagrams that have arrived at the UDP port so far.
     pub fn malformed(&self) -> io::Result<u32> {
         self.ask(&Request::Count, &mut None)
+    }
+
+    /// Packets for this address and port, which another process may have, have arrived at a socket of
+    /// this one because the kernel has coalesced them with others.
+    pub fn misdirected(&self, to: IpAddr, port: u16) {
+        // Without a daemon there is no other process either.
+        let _ = tell(&lock(&self.stream), &Request::Misdirected(to, port), 0);
     }
 
     /// Sends a request and waits for its reply: a port or a number.

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, IoSlice};
-use std::net::UdpSocket;
+use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use polypath::{BindError, Encapsulation, Endpoint, EndpointOptions, SharedSockets};
+use polypath::{BindError, Encapsulation, Endpoint, EndpointOptions, PortSpace, SharedSockets};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
@@ -72,13 +72,13 @@ pub fn serve(udp_port: u16, ready: impl FnOnce()) -> Result<(), StartError> {
         })?;
         listener.set_nonblocking(true)?;
         let listener = tokio::net::UnixListener::from_std(listener)?;
-        let mut group = Group::open(udp_port).map_err(|error| {
+        let group = Group::open(udp_port).map_err(|error| {
             let used = error.kind() == io::ErrorKind::AddrInUse;
             if used { StartError::InUse } else { error.into() }
         })?;
-        let replies = replies(&mut group, udp_port)?;
+        let state = Arc::new(Mutex::new(State::new(group)));
+        let replies = replies(&state, udp_port)?;
         ready();
-        let state = Mutex::new(State::new(group));
         let space = Arc::new(Space { state, ended: Notify::new(), replies });
         tokio::select! {
             () = accept(&listener, &space) => {}
@@ -100,13 +100,16 @@ pub fn inherit_no_descriptors() {
 
 /// An endpoint without associations, which replies to packets for ports that no process has
 /// (RFC 9260 8.4).
-fn replies(group: &mut Group, udp_port: u16) -> io::Result<Endpoint> {
-    let addresses = group.addresses();
+fn replies(state: &Arc<Mutex<State>>, udp_port: u16) -> io::Result<Endpoint> {
+    let (addresses, sockets) = {
+        let group = &mut lock(state).group;
+        (group.addresses(), group.sockets(0)?)
+    };
     let options = EndpointOptions {
         addresses,
         encapsulation: Encapsulation::Udp { port: udp_port },
         announce: polypath::Announce::None,
-        shared: Some(SharedSockets::given(group.sockets(0)?, true)),
+        shared: Some(SharedSockets::given(sockets, Arc::new(Others(state.clone())))),
         ..EndpointOptions::plain()
     };
     Endpoint::bind(options).map_err(|error| match error {
@@ -115,9 +118,27 @@ fn replies(group: &mut Group, udp_port: u16) -> io::Result<Endpoint> {
     })
 }
 
+/// The ports of the processes, for the endpoint that replies.
+struct Others(Arc<Mutex<State>>);
+
+impl PortSpace for Others {
+    /// A packet that the kernel has selected the daemon for may be coalesced with one for a port that
+    /// no process has, or older than the claim.
+    fn is_elsewhere(&self, to: IpAddr, port: u16) -> bool {
+        lock(&self.0).group.selected(to, port) != 0
+    }
+
+    /// They follow packets for a port that no process has: the reply ends these.
+    fn misdirected(&self, _to: IpAddr, _port: u16, _packets: usize) {}
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What the daemon has.
 struct Space {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     /// A process has ended, or come.
     ended: Notify,
     /// It receives the packets for ports that no process has, and what is malformed.
@@ -154,7 +175,7 @@ impl State {
     fn leave(&mut self, slot: Slot) {
         self.table.release_all(slot);
         self.attach();
-        self.group.drain(slot);
+        self.group.leave(slot);
         self.free.push(Reverse(slot));
     }
 
@@ -172,15 +193,24 @@ impl State {
         Ok(port)
     }
 
+    /// The kernel has coalesced packets of a process with those for a port. No process has it any
+    /// more if its socket was closed meanwhile.
+    fn mix(&mut self, slot: Slot, to: IpAddr, port: u16) {
+        let other = self.group.selected(to, port);
+        if other != 0 {
+            self.group.mix(slot, other);
+        }
+    }
+
     /// A program that is shorter than the one before is permitted.
-    fn attach(&self) {
+    fn attach(&mut self) {
         let _ = self.group.attach(&self.table);
     }
 }
 
 impl Space {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn malformed(&self) -> u32 {
@@ -268,6 +298,10 @@ impl Connection {
                     continue;
                 }
                 Request::Count => Ok(self.alive.0.malformed()),
+                Request::Misdirected(to, port) => {
+                    self.slot.iter().for_each(|slot| self.alive.0.lock().mix(*slot, to, port));
+                    continue;
+                }
             };
             let reply = match result {
                 Ok(value) => Reply { error: 0, value },

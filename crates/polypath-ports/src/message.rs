@@ -1,7 +1,7 @@
 //! The messages between a process and the daemon.
 //!
-//! Each has its length before it, as 16 bits in the host's byte order. The daemon replies to each
-//! request, with its number.
+//! Each has its length before it, as 16 bits in the host's byte order. The daemon replies to
+//! requests, with their numbers.
 
 use std::net::IpAddr;
 
@@ -26,6 +26,9 @@ pub enum Request {
     Release(u32),
     /// The number of malformed datagrams so far.
     Count,
+    /// The kernel has coalesced packets for this address and port with those of this process. It has
+    /// no reply.
+    Misdirected(IpAddr, u16),
 }
 
 /// The answer to a request.
@@ -51,20 +54,19 @@ impl Request {
                 let Claim { any_v4, any_v6, reuses, shares, opened, listens, .. } = *claim;
                 let flags = [any_v4, any_v6, reuses, shares, opened, listens];
                 bytes.push(flags.iter().rev().fold(0, |all, flag| all << 1 | u8::from(*flag)));
-                for ip in claim.addresses.iter().take(MOST_ADDRESSES) {
-                    let (kind, octets) = match ip {
-                        IpAddr::V4(ip) => (4, ip.to_ipv6_mapped().octets()),
-                        IpAddr::V6(ip) => (6, ip.octets()),
-                    };
-                    bytes.push(kind);
-                    bytes.extend(octets);
-                }
+                let all = claim.addresses.iter().take(MOST_ADDRESSES);
+                bytes.extend(all.flat_map(written));
             }
             Self::Release(id) => {
                 bytes.push(3);
                 bytes.extend(id.to_ne_bytes());
             }
             Self::Count => bytes.push(4),
+            Self::Misdirected(to, port) => {
+                bytes.push(5);
+                bytes.extend(port.to_ne_bytes());
+                bytes.extend(written(to));
+            }
         }
         [&(bytes.len() as u16).to_ne_bytes(), &bytes[..]].concat()
     }
@@ -99,6 +101,11 @@ impl Request {
                 _ => return None,
             },
             (4, []) => Self::Count,
+            (5, rest) => {
+                let (port, rest) = rest.split_first_chunk()?;
+                let [to] = addresses(rest)?[..] else { return None };
+                Self::Misdirected(to, u16::from_ne_bytes(*port))
+            }
             _ => return None,
         };
         Some((number, request))
@@ -108,6 +115,17 @@ impl Request {
 fn int(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (first, rest) = bytes.split_first_chunk()?;
     Some((u32::from_ne_bytes(*first), rest))
+}
+
+/// The bytes of an address.
+fn written(ip: &IpAddr) -> [u8; 17] {
+    let (kind, octets) = match ip {
+        IpAddr::V4(ip) => (4, ip.to_ipv6_mapped().octets()),
+        IpAddr::V6(ip) => (6, ip.octets()),
+    };
+    let mut bytes = [kind; 17];
+    bytes[1..].copy_from_slice(&octets);
+    bytes
 }
 
 fn addresses(bytes: &[u8]) -> Option<Vec<IpAddr>> {
@@ -160,6 +178,7 @@ mod tests {
             Request::Join,
             Request::Count,
             Request::Release(9),
+            Request::Misdirected([192, 0, 2, 1].into(), 7000),
             Request::Claim(
                 7,
                 Claim {

@@ -2,20 +2,24 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::net::UdpSocket;
+use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use polypath::SharedSockets;
+use polypath::{PortSpace, SharedSockets};
 use polypath_ports::client::Client;
 
 use crate::errno::Errno;
+use crate::link::lock;
 use crate::{private, real, report};
 
 /// The daemon, for this process.
 #[derive(Clone)]
 pub(crate) struct Ports {
     pub(crate) client: Arc<Client>,
+    others: Arc<Others>,
     /// The UDP sockets, and the datagrams that each had dropped when the process got it.
     sockets: Vec<(c_int, u32)>,
 }
@@ -25,13 +29,45 @@ impl Ports {
     pub(crate) fn report(&self) -> String {
         let dropped: u32 =
             self.sockets.iter().map(|(fd, before)| dropped(*fd).wrapping_sub(*before)).sum();
+        let misdirected = self.others.misdirected.load(Ordering::Relaxed);
         let malformed = self.client.malformed().unwrap_or(0);
         let line = |count: u32, what: &str| match count {
             0 => String::new(),
             _ => format!("polypath run: {count} datagrams {what}\n"),
         };
         line(dropped, "dropped because the program did not receive them in time")
+            + &line(
+                misdirected,
+                "of other programs dropped, which the kernel had coalesced with its own",
+            )
             + &line(malformed, "malformed, at the UDP port of all programs")
+    }
+}
+
+/// The ports of other processes.
+struct Others {
+    client: Arc<Client>,
+    /// Packets that have reached this process instead of others.
+    misdirected: AtomicU32,
+    reported: Mutex<Option<Instant>>,
+}
+
+/// Until the kernel stops to coalesce, each report would be followed by many.
+const REPORT_AGAIN: Duration = Duration::from_millis(100);
+
+impl PortSpace for Others {
+    /// The daemon replies to packets for ports that no process has.
+    fn is_elsewhere(&self, _to: IpAddr, _port: u16) -> bool {
+        true
+    }
+
+    fn misdirected(&self, to: IpAddr, port: u16, packets: usize) {
+        self.misdirected.fetch_add(packets as u32, Ordering::Relaxed);
+        let mut reported = lock(&self.reported);
+        if reported.is_none_or(|at| at.elapsed() >= REPORT_AGAIN) {
+            *reported = Some(Instant::now());
+            self.client.misdirected(to, port);
+        }
     }
 }
 
@@ -55,9 +91,13 @@ pub(crate) fn join(udp_port: u16) -> Errno<(Ports, SharedSockets)> {
         let client = Client::connect(udp_port)?;
         private::mark(client.number());
         let udp: Vec<UdpSocket> = client.join()?.into_iter().map(kept).collect();
+        let client = Arc::new(client);
+        let misdirected = AtomicU32::new(0);
+        let others =
+            Arc::new(Others { client: client.clone(), misdirected, reported: Mutex::new(None) });
         let numbers = udp.iter().map(AsRawFd::as_raw_fd);
         let sockets = numbers.map(|fd| (fd, dropped(fd))).collect();
-        Ok((Ports { client: Arc::new(client), sockets }, SharedSockets::given(udp, false)))
+        Ok((Ports { client, others: others.clone(), sockets }, SharedSockets::given(udp, others)))
     });
     joined.map_err(|error| failed(&error))
 }

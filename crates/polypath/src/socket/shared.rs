@@ -7,7 +7,8 @@
 //! UDP socket of its own may be for an endpoint of the wildcard address.
 //!
 //! The UDP sockets may also come from another process, which selects the SCTP ports whose packets
-//! they receive ([`SharedSockets::given`]).
+//! they receive ([`SharedSockets::given`]). The kernel selects once for datagrams that it has
+//! coalesced (UDP_GRO), by the first one: a later one may be for another process.
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -54,11 +55,21 @@ struct Table {
     given: Option<Given>,
 }
 
+/// The SCTP ports of several processes that share a UDP port. Its functions are called while packets
+/// are received, and must not wait.
+pub trait PortSpace: Send + Sync {
+    /// Whether a packet for this address and SCTP port, which no endpoint of this process has, may be
+    /// for another process. Then this process does not reply to it.
+    fn is_elsewhere(&self, to: IpAddr, port: u16) -> bool;
+
+    /// The kernel has coalesced such packets with those of this process. They are lost.
+    fn misdirected(&self, to: IpAddr, port: u16, packets: usize);
+}
+
 /// UDP sockets of the wildcard addresses that several processes share.
 struct Given {
     sockets: Vec<UdpSocket>,
-    /// Whether this process replies to packets for an SCTP port that no endpoint has.
-    replies: bool,
+    space: Arc<dyn PortSpace>,
 }
 
 /// A UDP socket.
@@ -114,10 +125,10 @@ impl fmt::Debug for SharedSockets {
 impl SharedSockets {
     /// Uses these UDP sockets, one of each IP version, bound to the wildcard address: other
     /// processes have sockets with the same UDP port, and the kernel selects one by the SCTP port.
-    /// One process `replies` to packets for an SCTP port that no endpoint has (RFC 9260 8.4).
+    /// The kernel coalesces datagrams if the sockets have UDP_GRO, which stays as it is.
     #[must_use]
-    pub fn given(sockets: Vec<UdpSocket>, replies: bool) -> Self {
-        let table = Table { given: Some(Given { sockets, replies }), ..Table::default() };
+    pub fn given(sockets: Vec<UdpSocket>, space: Arc<dyn PortSpace>) -> Self {
+        let table = Table { given: Some(Given { sockets, space }), ..Table::default() };
         Self { table: Arc::new(Mutex::new(table)), _guard: None }
     }
 
@@ -191,9 +202,9 @@ impl Table {
         common
     }
 
-    /// Whether this process replies to packets for an SCTP port that no endpoint has.
-    fn replies(&self) -> bool {
-        self.given.as_ref().is_none_or(|given| given.replies)
+    /// Whether this process replies to packets for an SCTP port that no endpoint has (RFC 9260 8.4).
+    fn replies(&self, to: IpAddr, port: u16) -> bool {
+        self.given.as_ref().is_none_or(|given| !given.space.is_elsewhere(to, port))
     }
 
     fn members_of(&self, port: u16) -> impl Iterator<Item = (&Key, &Entry)> {
@@ -301,13 +312,16 @@ impl Member {
         let alone = table.members_of(port).nth(1).is_none();
         let Some(own) = table.members.get(&self.key) else { return true };
         buffers.pieces().all(|(filled, bytes)| {
-            let here = own.is_at(&filled.four_tuple.local);
+            let local = &filled.four_tuple.local;
+            let here = own.is_at(local);
             bytes.chunks(filled.stride).all(|datagram| {
                 let to = destination_port(datagram);
                 if to == Some(port) {
                     alone && here
                 } else {
-                    to.is_none_or(|to| table.replies() && table.members_of(to).next().is_none())
+                    to.is_none_or(|to| {
+                        table.members_of(to).next().is_none() && table.replies(local.ip(), to)
+                    })
                 }
             })
         })
@@ -316,10 +330,18 @@ impl Member {
     /// Puts the datagrams into the inboxes of the members that they are for.
     fn distribute(&self, buffers: &ReceiveBuffers) {
         let mut parcels: Vec<(Key, Parcel)> = Vec::new();
+        let mut misdirected: BTreeMap<(IpAddr, u16), usize> = BTreeMap::new();
         for (filled, piece) in buffers.pieces() {
             let mut last: Option<Key> = None;
+            let selected = destination_port(piece);
             for datagram in piece.chunks(filled.stride) {
-                let Some(key) = self.target(&filled.four_tuple, datagram) else { continue };
+                let Some(key) = self.target(&filled.four_tuple, datagram) else {
+                    let port = destination_port(datagram);
+                    if let Some(port) = port.filter(|_| port != selected) {
+                        *misdirected.entry((filled.four_tuple.local.ip(), port)).or_default() += 1;
+                    }
+                    continue;
+                };
                 match parcels.last_mut() {
                     Some((_, parcel)) if last == Some(key) => {
                         parcel.bytes.extend_from_slice(datagram);
@@ -333,6 +355,17 @@ impl Member {
                 last = Some(key);
             }
         }
+        self.deliver(parcels);
+        // The table's lock is not held meanwhile.
+        let space = lock(&self.table.table).given.as_ref().map(|given| given.space.clone());
+        if let Some(space) = space {
+            for ((to, port), packets) in misdirected {
+                space.misdirected(to, port, packets);
+            }
+        }
+    }
+
+    fn deliver(&self, parcels: Vec<(Key, Parcel)>) {
         let mut wakers: Vec<Waker> = Vec::new();
         let mut table = lock(&self.table.table);
         for (key, parcel) in parcels {
@@ -361,7 +394,8 @@ impl Member {
                 .filter(|(_, entry)| entry.is_at(&four_tuple.local))
                 .map(|(key, entry)| (*key, !entry.local.ip().is_unspecified(), entry.owner.clone()))
                 .collect();
-            (candidates, table.replies())
+            let local = four_tuple.local.ip();
+            (candidates, self.key.0 != port && table.replies(local, port))
         };
         if let [(key, ..)] = candidates[..] {
             return Some(key);
@@ -377,7 +411,7 @@ impl Member {
         if let Some((key, ..)) = candidates.last() {
             return Some(*key);
         }
-        (replies && self.key.0 != port).then_some(self.key)
+        replies.then_some(self.key)
     }
 
     /// Sends with one system call.
