@@ -228,6 +228,21 @@ def test_a_port_without_a_program_is_refused(ports, processes, alone):
         assert "ConnectionRefusedError" in ended.err, ended.err
 
 
+@KINDS
+def test_a_peer_without_sctp_refuses_connections(processes, alone, ports, static):
+    """RFC 9260 10, ICMP 6: the kernel gives an ICMP error to any socket of the group, by a hash of the addresses. Of
+    programs that run and have ended, none keeps it."""
+    ports.holds(OWN, 7000)
+    ports.holds(OWN, 7001).popen.kill()
+    client = "import errno, socket\n" \
+             "for last in range(2, 18):\n" \
+             "    s = socket.socket(2, 1, 132)\n" \
+             "    assert s.connect_ex((f'127.0.0.{last}', 7000)) == errno.ECONNREFUSED\n"
+    options = run("--shared", "--peer-port", 5000, *(["--system-calls"] if static else []))
+    ended = processes.start(*options, sys.executable, "-c", client, inside=alone.inside).wait()
+    assert ended.code == 0, ended.err
+
+
 def test_a_stopped_process_does_not_stall_the_others(processes, tmp_path, alone):
     """Packets for a process that does not run, and malformed ones, while two others exchange messages."""
     program = compiled(tmp_path, "run-ports")

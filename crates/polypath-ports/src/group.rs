@@ -75,6 +75,13 @@ impl Group {
         targets.and_then(|all| all.single.get(&to).copied().or(all.any)).unwrap_or(0)
     }
 
+    /// The processes with a port, at any address.
+    pub fn having(&self, v6: bool, port: u16) -> BTreeSet<Slot> {
+        let side = self.sides.iter().find(|side| side.any.is_ipv6() == v6);
+        let targets = side.and_then(|side| side.routes.get(&port)).into_iter();
+        targets.flat_map(|all| all.single.values().chain(&all.any)).copied().collect()
+    }
+
     /// The kernel has coalesced packets of two processes.
     pub fn mix(&mut self, one: Slot, other: Slot) {
         if one != other {

@@ -8,8 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use polypath::{PortSpace, SharedSockets};
+use polypath::{ForeignError, PortSpace, SharedSockets};
 use polypath_ports::client::Client;
+use polypath_ports::message::{LONGEST, read_error};
+use tokio::net::UnixDatagram;
+use tokio::runtime::Handle;
 
 use crate::errno::Errno;
 use crate::link::lock;
@@ -69,6 +72,10 @@ impl PortSpace for Others {
             self.client.misdirected(to, port);
         }
     }
+
+    fn unreachable(&self, error: ForeignError) {
+        self.client.unreachable(error);
+    }
 }
 
 /// Datagrams that the kernel has dropped because a socket's buffer was full (SO_MEMINFO).
@@ -85,29 +92,51 @@ fn dropped(fd: c_int) -> u32 {
     info[8]
 }
 
-/// Connects to the daemon: the connection, and the UDP sockets of this process.
-pub(crate) fn join(udp_port: u16) -> Errno<(Ports, SharedSockets)> {
+/// Connects to the daemon: the connection, and the UDP sockets of this process. A task of the engine
+/// receives the errors about its packets that others have got.
+pub(crate) fn join(udp_port: u16, runtime: &Handle) -> Errno<(Ports, SharedSockets)> {
     let joined = private::inside(|| {
         let client = Client::connect(udp_port)?;
         private::mark(client.number());
-        let udp: Vec<UdpSocket> = client.join()?.into_iter().map(kept).collect();
+        let (udp, errors) = client.join()?;
+        let udp: Vec<UdpSocket> = udp.into_iter().map(kept).collect();
+        let _runtime = runtime.enter();
+        let errors = UnixDatagram::from_std(kept(errors))?;
         let client = Arc::new(client);
         let misdirected = AtomicU32::new(0);
         let others =
             Arc::new(Others { client: client.clone(), misdirected, reported: Mutex::new(None) });
         let numbers = udp.iter().map(AsRawFd::as_raw_fd);
         let sockets = numbers.map(|fd| (fd, dropped(fd))).collect();
-        Ok((Ports { client, others: others.clone(), sockets }, SharedSockets::given(udp, others)))
+        let watched: Vec<UdpSocket> =
+            udp.iter().map(UdpSocket::try_clone).collect::<io::Result<_>>()?;
+        let shared = SharedSockets::given(udp, others.clone());
+        // Also for others while this process has no endpoint.
+        for socket in watched {
+            runtime.spawn(shared.watch(kept(socket))?);
+        }
+        runtime.spawn(receive_errors(errors, shared.clone()));
+        Ok((Ports { client, others, sockets }, shared))
     });
     joined.map_err(|error| failed(&error))
 }
 
+async fn receive_errors(from: UnixDatagram, shared: SharedSockets) {
+    let mut bytes = [0; LONGEST];
+    // It ends with the daemon.
+    while let Ok(size @ 1..) = from.recv(&mut bytes).await {
+        if let Some(error) = read_error(&bytes[..size]) {
+            shared.report(error);
+        }
+    }
+}
+
 /// A socket that a message has brought, as a descriptor of the engine.
-fn kept(socket: UdpSocket) -> UdpSocket {
+fn kept<T: IntoRawFd + FromRawFd>(socket: T) -> T {
     let fd = private::raised(socket.into_raw_fd());
     private::mark(fd);
     // SAFETY: `raised` has taken the descriptor, and returns one that nothing else owns.
-    unsafe { UdpSocket::from_raw_fd(fd) }
+    unsafe { T::from_raw_fd(fd) }
 }
 
 pub(crate) fn failed(error: &io::Error) -> c_int {

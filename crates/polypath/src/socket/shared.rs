@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker, ready};
 
-use polypath_proto::{Ecn, FourTuple};
+use polypath_proto::{Ecn, FourTuple, Unreachable};
 use socket2::{Protocol, SockRef, Type};
 
 use super::buffers::{BUFFER, COUNT, Filled, ReceiveBuffers};
@@ -64,6 +64,29 @@ pub trait PortSpace: Send + Sync {
 
     /// The kernel has coalesced such packets with those of this process. They are lost.
     fn misdirected(&self, to: IpAddr, port: u16, packets: usize);
+
+    /// The kernel has reported an error about a packet to this process that none of its endpoints
+    /// has sent: it is for the process with the source port of the packet, which passes it to
+    /// [`SharedSockets::report`].
+    fn unreachable(&self, error: ForeignError);
+}
+
+/// An ICMP error about a packet that another process has sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignError {
+    /// Destination of the packet, with the UDP port.
+    pub destination: SocketAddr,
+    /// The error.
+    pub what: Unreachable,
+    /// The beginning of the SCTP packet.
+    pub quoted: Vec<u8>,
+}
+
+impl ForeignError {
+    /// Source port of the packet.
+    pub fn port(&self) -> Option<u16> {
+        source_port(&self.quoted)
+    }
 }
 
 /// UDP sockets of the wildcard addresses that several processes share.
@@ -137,6 +160,97 @@ impl SharedSockets {
     #[must_use]
     pub fn holding(&self, guard: Arc<dyn Any + Send + Sync>) -> Self {
         Self { table: self.table.clone(), _guard: Some(guard) }
+    }
+
+    /// Passes an error that another process has received to the endpoints with the port.
+    pub fn report(&self, error: ForeignError) {
+        let port = error.port();
+        let ForeignError { destination, what, quoted } = error;
+        let error = NetworkError { destination, what, quoted: Some(quoted) };
+        let concerns = |key: &Key, entry: &Entry| {
+            Some(key.0) == port && entry.local.is_ipv4() == destination.is_ipv4()
+        };
+        self.share(&error, concerns, None);
+    }
+
+    /// Passes on the errors that a socket of the group receives, also while no endpoint uses it, as
+    /// long as the result is polled.
+    #[cfg(target_os = "linux")]
+    pub fn watch(&self, socket: UdpSocket) -> io::Result<impl Future<Output = ()> + Send + use<>> {
+        use nix::sys::socket::{setsockopt, sockopt};
+        if socket.local_addr()?.is_ipv4() {
+            setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
+        } else {
+            setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
+        }
+        let local = socket.local_addr()?;
+        let io = Io::new(socket)?;
+        let shared = self.clone();
+        Ok(async move {
+            loop {
+                io.failed().await;
+                io.read_errors(|socket| {
+                    super::icmp::read(socket, |error| {
+                        shared.pass(&error, local, None);
+                    });
+                });
+            }
+        })
+    }
+
+    /// Passes an error of a UDP socket to the members that it concerns: those with the SCTP port of
+    /// the quoted packet, or all of the socket if this host itself reports it; or else to another
+    /// process. True if it concerns the member that is excepted.
+    fn pass(&self, error: &NetworkError, socket: SocketAddr, except: Option<Key>) -> bool {
+        let port = error.quoted.as_deref().map(source_port);
+        if port == Some(None) {
+            return false;
+        }
+        let space = self.space();
+        let concerns = |key: &Key, entry: &Entry| match port.flatten() {
+            Some(port) => key.0 == port,
+            None if space.is_some() => entry.local.is_ipv4() == socket.is_ipv4(),
+            None => entry.local == socket,
+        };
+        let (any, excepted) = self.share(error, concerns, except);
+        if !any && let (Some(space), Some(quoted)) = (space, &error.quoted) {
+            let NetworkError { destination, what, .. } = *error;
+            space.unreachable(ForeignError { destination, what, quoted: quoted.clone() });
+        }
+        excepted
+    }
+
+    /// Passes an error to the members that it concerns, except one that is returned: whether there
+    /// are any, and whether it is one of them.
+    fn share(
+        &self,
+        error: &NetworkError,
+        concerns: impl Fn(&Key, &Entry) -> bool,
+        except: Option<Key>,
+    ) -> (bool, bool) {
+        let (mut any, mut excepted) = (false, false);
+        let mut wakers: Vec<Waker> = Vec::new();
+        let mut table = lock(&self.table);
+        for (key, entry) in &mut table.members {
+            if !concerns(key, entry) {
+                continue;
+            }
+            any = true;
+            if Some(*key) == except {
+                excepted = true;
+            } else if entry.errors.len() < MOST_ERRORS {
+                entry.errors.push(error.clone());
+                wakers.extend(entry.waker.take());
+            }
+        }
+        drop(table);
+        wakers.into_iter().for_each(Waker::wake);
+        (any, excepted)
+    }
+
+    /// The other processes that share the UDP sockets.
+    fn space(&self) -> Option<Arc<dyn PortSpace>> {
+        lock(&self.table).given.as_ref().map(|given| given.space.clone())
     }
 
     /// Adds an endpoint's address. `local` has the UDP port, which is not 0.
@@ -357,8 +471,7 @@ impl Member {
         }
         self.deliver(parcels);
         // The table's lock is not held meanwhile.
-        let space = lock(&self.table.table).given.as_ref().map(|given| given.space.clone());
-        if let Some(space) = space {
+        if let Some(space) = self.table.space() {
             for ((to, port), packets) in misdirected {
                 space.misdirected(to, port, packets);
             }
@@ -434,38 +547,9 @@ impl Member {
             .unwrap_or_default()
     }
 
-    /// Passes an error on to the members that it concerns: those with the SCTP port of the quoted
-    /// packet, or all of the socket if this host itself reports it. True if it concerns this one.
+    /// Passes an error on to those that it concerns; true if this member is one of them.
     pub(super) fn share_error(&self, error: &NetworkError) -> bool {
-        let source = error.quoted.as_ref().map(|quoted| quoted.first_chunk().copied());
-        let port = source.flatten().map(u16::from_be_bytes);
-        if source.is_some() && port.is_none() {
-            return false;
-        }
-        let mut concerned = false;
-        let mut wakers: Vec<Waker> = Vec::new();
-        let mut table = lock(&self.table.table);
-        let given = table.given.is_some();
-        let common = self.common.local;
-        let concerns = |key: &Key, entry: &Entry| match port {
-            Some(port) => key.0 == port,
-            None if given => entry.local.is_ipv4() == common.is_ipv4(),
-            None => entry.local == common,
-        };
-        for (key, entry) in &mut table.members {
-            if !concerns(key, entry) {
-                continue;
-            }
-            if *key == self.key {
-                concerned = true;
-            } else if entry.errors.len() < MOST_ERRORS {
-                entry.errors.push(error.clone());
-                wakers.extend(entry.waker.take());
-            }
-        }
-        drop(table);
-        wakers.into_iter().for_each(Waker::wake);
-        concerned
+        self.table.pass(error, self.common.local, Some(self.key))
     }
 }
 
@@ -476,6 +560,11 @@ impl Entry {
         let any = ip.is_unspecified() && ip.is_ipv4() == to.is_ipv4();
         port == to.port() && (any || ip == to.ip())
     }
+}
+
+/// RFC 9260 3.1: the source port is the first field.
+fn source_port(packet: &[u8]) -> Option<u16> {
+    packet.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
 }
 
 /// RFC 9260 3.1: the destination port is the second field.

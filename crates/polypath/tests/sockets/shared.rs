@@ -184,13 +184,14 @@ mod given {
     use nix::sys::socket::{
         ControlMessage, MsgFlags, SockaddrIn, getsockopt, sendmsg, setsockopt, sockopt,
     };
-    use polypath::PortSpace;
+    use polypath::proto::Unreachable;
+    use polypath::{ForeignError, PortSpace};
 
     use super::*;
 
     /// Other processes have SCTP port 9.
     #[derive(Default)]
-    struct Others(Mutex<Vec<(IpAddr, u16, usize)>>);
+    struct Others(Mutex<Vec<(IpAddr, u16, usize)>>, Mutex<Vec<ForeignError>>);
 
     impl PortSpace for Others {
         fn is_elsewhere(&self, _to: IpAddr, port: u16) -> bool {
@@ -199,6 +200,10 @@ mod given {
 
         fn misdirected(&self, to: IpAddr, port: u16, packets: usize) {
             self.0.lock().unwrap().push((to, port, packets));
+        }
+
+        fn unreachable(&self, error: ForeignError) {
+            self.1.lock().unwrap().push(error);
         }
     }
 
@@ -241,6 +246,25 @@ mod given {
         assert_eq!(malformed(), 4);
         assert_eq!(*others.0.lock().unwrap(), [(ip("127.0.0.1"), 9, 3)]);
         echoes(&near, &far).await;
+    }
+
+    #[tokio::test]
+    async fn errors_about_packets_of_other_processes_are_passed_on() {
+        let (socket, udp, same) = socket(true);
+        let others = Arc::new(Others::default());
+        let shared = SharedSockets::given(vec![socket], others.clone());
+        let server = listener(&shared, &["0.0.0.0"], 1, udp).unwrap();
+        let closed = SocketAddr::new(ip("127.0.0.1"), free_port());
+        // RFC 1122 3.2.2: the ICMP message quotes the beginning of the datagram.
+        let packet = [0, 9, 0, 5, 1, 1, 1, 1, 0, 0, 0, 0];
+        same.send_to(&packet, closed).unwrap();
+        while others.1.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let error = others.1.lock().unwrap()[0].clone();
+        assert_eq!(error.port(), Some(9));
+        let quoted = packet.to_vec();
+        assert_eq!(error, ForeignError { destination: closed, what: Unreachable::Port, quoted });
     }
 
     #[tokio::test]
