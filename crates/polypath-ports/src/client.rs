@@ -86,8 +86,8 @@ impl Client {
         self.ask(&Request::Count, &mut None)
     }
 
-    /// Packets for this address and port, which another process may have, have arrived at a socket of
-    /// this one because the kernel has coalesced them with others.
+    /// Packets for this address and port, which another process may have, have arrived at a socket
+    /// of this one because the kernel has coalesced them with others.
     pub fn misdirected(&self, to: IpAddr, port: u16) {
         // Without a daemon there is no other process either.
         let _ = tell(&lock(&self.stream), &Request::Misdirected(to, port), 0);

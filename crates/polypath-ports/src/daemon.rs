@@ -128,8 +128,8 @@ fn replies(state: &Arc<Mutex<State>>, udp_port: u16) -> io::Result<Endpoint> {
 struct Others(Arc<Mutex<State>>);
 
 impl PortSpace for Others {
-    /// A packet that the kernel has selected the daemon for may be coalesced with one for a port that
-    /// no process has, or older than the claim.
+    /// A packet that the kernel has selected the daemon for may be coalesced with one for a port
+    /// that no process has, or older than the claim.
     fn is_elsewhere(&self, to: IpAddr, port: u16) -> bool {
         lock(&self.0).group.selected(to, port) != 0
     }

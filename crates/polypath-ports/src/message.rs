@@ -29,8 +29,8 @@ pub enum Request {
     Release(u32),
     /// The number of malformed datagrams so far.
     Count,
-    /// The kernel has coalesced packets for this address and port with those of this process. It has
-    /// no reply.
+    /// The kernel has coalesced packets for this address and port with those of this process. It
+    /// has no reply.
     Misdirected(IpAddr, u16),
     /// An error about a packet of another process. It has no reply.
     Unreachable(ForeignError),

@@ -92,8 +92,8 @@ fn dropped(fd: c_int) -> u32 {
     info[8]
 }
 
-/// Connects to the daemon: the connection, and the UDP sockets of this process. A task of the engine
-/// receives the errors about its packets that others have got.
+/// Connects to the daemon: the connection, and the UDP sockets of this process. A task of the
+/// engine receives the errors about its packets that others have got.
 pub(crate) fn join(udp_port: u16, runtime: &Handle) -> Errno<(Ports, SharedSockets)> {
     let joined = private::inside(|| {
         let client = Client::connect(udp_port)?;

@@ -55,11 +55,11 @@ struct Table {
     given: Option<Given>,
 }
 
-/// The SCTP ports of several processes that share a UDP port. Its functions are called while packets
-/// are received, and must not wait.
+/// The SCTP ports of several processes that share a UDP port. Its functions are called while
+/// packets are received, and must not wait.
 pub trait PortSpace: Send + Sync {
-    /// Whether a packet for this address and SCTP port, which no endpoint of this process has, may be
-    /// for another process. Then this process does not reply to it.
+    /// Whether a packet for this address and SCTP port, which no endpoint of this process has, may
+    /// be for another process. Then this process does not reply to it.
     fn is_elsewhere(&self, to: IpAddr, port: u16) -> bool;
 
     /// The kernel has coalesced such packets with those of this process. They are lost.
@@ -316,7 +316,8 @@ impl Table {
         common
     }
 
-    /// Whether this process replies to packets for an SCTP port that no endpoint has (RFC 9260 8.4).
+    /// Whether this process replies to packets for an SCTP port that no endpoint has (RFC 9260
+    /// 8.4).
     fn replies(&self, to: IpAddr, port: u16) -> bool {
         self.given.as_ref().is_none_or(|given| !given.space.is_elsewhere(to, port))
     }

@@ -152,7 +152,7 @@ impl Udp {
 fn make_state(socket: &UdpSocket, grouped: bool) -> io::Result<UdpSocketState> {
     #[cfg(target_os = "linux")]
     use nix::sys::socket::{getsockopt, setsockopt, sockopt};
-    // Whoever has opened the group decides whether the kernel coalesces datagrams.
+    // The process that has opened the group decides whether the kernel coalesces datagrams.
     #[cfg(target_os = "linux")]
     let separate = grouped && getsockopt(socket, sockopt::UdpGroSegment) == Ok(false);
     let state = UdpSocketState::new(socket.into())?;
