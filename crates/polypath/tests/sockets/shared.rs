@@ -253,7 +253,7 @@ mod given {
         let (socket, udp, same) = socket(true);
         let others = Arc::new(Others::default());
         let shared = SharedSockets::given(vec![socket], others.clone());
-        let server = listener(&shared, &["0.0.0.0"], 1, udp).unwrap();
+        let _server = listener(&shared, &["0.0.0.0"], 1, udp).unwrap();
         let closed = SocketAddr::new(ip("127.0.0.1"), free_port());
         // RFC 1122 3.2.2: the ICMP message quotes the beginning of the datagram.
         let packet = [0, 9, 0, 5, 1, 1, 1, 1, 0, 0, 0, 0];
