@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import statements
-from support.namespaces import Namespace
+from support.namespaces import Namespace, coalescing
 from support.preload import run
 from support.program import ROOT, binary, wait_until
 from support.statements import compiled
@@ -86,6 +86,79 @@ def test_programs_that_connect_have_the_udp_port_too(hosts, processes, tmp_path)
         assert server.wait().code == 0, server.err
 
 
+RECEIVER = """import socket, sys
+listener = socket.socket(2, 1, 132)
+listener.bind((sys.argv[1], int(sys.argv[2])))
+listener.listen()
+print("listening", flush=True)
+connection = listener.accept()[0]
+size, own = 0, sys.argv[2].encode()
+while data := connection.recv(65536):
+    assert data == own * (len(data) // len(own)), data[:20]
+    size += len(data)
+print("received", size)
+"""
+
+SENDER = """import socket, sys
+connection = socket.socket(2, 1, 132)
+connection.connect((sys.argv[1], int(sys.argv[2])))
+for _ in range(int(sys.argv[3])):
+    connection.send(sys.argv[2].encode() * 4000)
+"""
+
+
+def test_two_programs_with_one_peer_at_the_same_time(processes):
+    """Bursts of two programs of one host to two of another one, whose kernel coalesces the datagrams: udp(7), UDP_GRO.
+    Each message arrives at its own program, and what another one has received is counted."""
+    messages = 4000
+    with coalescing() as (a, b):
+        at = "10.82.0.2"
+        receivers = [processes.start(*run("--shared", "--doctor"), sys.executable, "-c", RECEIVER, at, port,
+                                     inside=b.inside).said("listening") for port in (7000, 7001)]
+        senders = [processes.start(*run("--shared"), sys.executable, "-c", SENDER, at, port, messages, inside=a.inside)
+                   for port in (7000, 7001)]
+        for sender in senders:
+            ended = sender.wait()
+            assert ended.code == 0, ended.err
+        misdirected = 0
+        for receiver in receivers:
+            ended = receiver.wait()
+            assert ended.code == 0 and f"received {messages * 16_000}\n" in ended.out, ended.out + ended.err
+            counted = re.search(r"polypath run: (\d+) datagrams of other programs", ended.err)
+            misdirected += int(counted[1]) if counted else 0
+        # Of about 100,000: the kernel does not go on to coalesce.
+        assert 0 < misdirected < 1000
+
+
+def test_the_daemon_does_not_reply_for_a_program(ports, alone):
+    """RFC 9260 8.4 (5): SHUTDOWN ACK is answered with SHUTDOWN COMPLETE and the same tag. The kernel gives the daemon a
+    packet for a program together with one for a port without a program: udp(7), UDP_SEGMENT."""
+    ports.holds(OWN, 7000, "", "listen")
+    script = f"""import socket, struct
+def packet(port, tag):
+    def crc(data):
+        value = 2**32 - 1
+        for byte in data:
+            value ^= byte
+            for _ in range(8):
+                value = value >> 1 ^ (0x82f63b78 if value & 1 else 0)
+        return struct.pack("<I", value ^ 2**32 - 1)
+    head, chunk = struct.pack(">HHI", 5, port, tag), bytes([8, 0, 0, 4])
+    return head + crc(head + bytes(4) + chunk) + chunk
+s = socket.socket(2, 2)
+s.bind(({OWN!r}, 0))
+s.settimeout(20)
+def tag():
+    return struct.unpack(">I", s.recv(100)[4:8])[0]
+s.sendmsg([packet(7001, 1) + packet(7000, 2)], [(17, 103, struct.pack("H", 16))], 0, ({OWN!r}, 9899))
+first = tag()
+s.sendto(packet(7000, 3), ({OWN!r}, 9899))
+print(first, tag())
+"""
+    done = subprocess.run([*alone.inside, sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "1 3\n"
+
+
 def test_a_port_of_another_process_is_in_use(ports):
     """bind(2): EADDRINUSE, where addresses overlap."""
     first = ports.holds(OWN, 7000)
@@ -153,6 +226,21 @@ def test_a_port_without_a_program_is_refused(ports, processes, alone):
         client = f"import socket\nsocket.socket(2, 1, 132).connect(({OWN!r}, {port}))\n"
         ended = processes.start(*run(), sys.executable, "-c", client, inside=alone.inside).wait()
         assert "ConnectionRefusedError" in ended.err, ended.err
+
+
+@KINDS
+def test_a_peer_without_sctp_refuses_connections(processes, alone, ports, static):
+    """RFC 9260 10, ICMP 6: the kernel gives an ICMP error to any socket of the group, by a hash of the addresses. Of
+    programs that run and have ended, none keeps it."""
+    ports.holds(OWN, 7000)
+    ports.holds(OWN, 7001).popen.kill()
+    client = "import errno, socket\n" \
+             "for last in range(2, 18):\n" \
+             "    s = socket.socket(2, 1, 132)\n" \
+             "    assert s.connect_ex((f'127.0.0.{last}', 7000)) == errno.ECONNREFUSED\n"
+    options = run("--shared", "--peer-port", 5000, *(["--system-calls"] if static else []))
+    ended = processes.start(*options, sys.executable, "-c", client, inside=alone.inside).wait()
+    assert ended.code == 0, ended.err
 
 
 def test_a_stopped_process_does_not_stall_the_others(processes, tmp_path, alone):

@@ -1,5 +1,6 @@
 """Hosts on one machine: network namespaces joined by veth pairs whose rate tbf shapes."""
 
+import contextlib
 import functools
 import itertools
 import json
@@ -143,3 +144,22 @@ class TwoHosts:
         """The address of a host on a path."""
         number = {"a": 1, "b": 2}[side]
         return f"fd00:8{path}::{number}" if ipv6 else f"10.8{path}.0.{number}"
+
+
+@contextlib.contextmanager
+def coalescing():
+    """Namespaces `a` (10.81.0.2) and `b` (10.82.0.2). b's interface coalesces datagrams that arrive within 1 ms,
+    also those of different sockets: between them is a router, for a veth pair alone keeps the senders' sockets apart."""
+    with Namespace() as a, Namespace() as router, Namespace() as b:
+        for number, host in ((1, a), (2, b)):
+            _run("ip", "link", "add", "v", "netns", host.name, "type", "veth", "peer", "name", f"r{number}",
+                 "netns", router.name)
+            for side, device, last in ((host, "v", 2), (router, f"r{number}", 1)):
+                side.ip("addr", "add", f"10.8{number}.0.{last}/24", "dev", device)
+                side.ip("link", "set", device, "up")
+                side.whole_datagrams(device)
+            host.ip("route", "add", "default", "via", f"10.8{number}.0.1")
+        router.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+        b.run("ethtool", "-K", "v", "gro", "on")
+        b.run("sh", "-c", "echo 1000000 > /sys/class/net/v/gro_flush_timeout")
+        yield a, b

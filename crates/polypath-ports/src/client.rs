@@ -1,14 +1,16 @@
 //! The connection of a process to the daemon.
 
 use std::io::{self, IoSliceMut, Read};
-use std::net::UdpSocket;
+use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, send};
+
+use polypath::ForeignError;
 
 use crate::message::{Reply, Request};
 use crate::name;
@@ -57,12 +59,18 @@ impl Client {
         self.ask(&Request::Attend, &mut None).map(drop)
     }
 
-    /// The UDP sockets of this process, one of each IP version.
-    pub fn join(&self) -> io::Result<Vec<UdpSocket>> {
+    /// The UDP sockets of this process, one of each IP version, and where it receives errors about
+    /// its packets that other processes have got ([`read_error`](crate::message::read_error)).
+    pub fn join(&self) -> io::Result<(Vec<UdpSocket>, UnixDatagram)> {
         let mut sockets = Some(Vec::new());
         self.ask(&Request::Join, &mut sockets)?;
-        let sockets = sockets.unwrap_or_default();
-        if sockets.is_empty() { Err(io::ErrorKind::InvalidData.into()) } else { Ok(sockets) }
+        let mut sockets = sockets.unwrap_or_default();
+        match sockets.pop() {
+            Some(errors) if !sockets.is_empty() => {
+                Ok((sockets.into_iter().map(UdpSocket::from).collect(), errors.into()))
+            }
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
     }
 
     /// Claims addresses and a port. `AddrInUse`: another process has the port; `OutOfMemory`: the
@@ -78,8 +86,20 @@ impl Client {
         self.ask(&Request::Count, &mut None)
     }
 
+    /// Packets for this address and port, which another process may have, have arrived at a socket
+    /// of this one because the kernel has coalesced them with others.
+    pub fn misdirected(&self, to: IpAddr, port: u16) {
+        // Without a daemon there is no other process either.
+        let _ = tell(&lock(&self.stream), &Request::Misdirected(to, port), 0);
+    }
+
+    /// An error about a packet that another process has sent.
+    pub fn unreachable(&self, error: ForeignError) {
+        let _ = tell(&lock(&self.stream), &Request::Unreachable(error), 0);
+    }
+
     /// Sends a request and waits for its reply: a port or a number.
-    fn ask(&self, request: &Request, sockets: &mut Option<Vec<UdpSocket>>) -> io::Result<u32> {
+    fn ask(&self, request: &Request, sockets: &mut Option<Vec<OwnedFd>>) -> io::Result<u32> {
         let mut stream = lock(&self.stream);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         tell(&stream, request, number)?;
@@ -137,9 +157,9 @@ fn tell(stream: &UnixStream, request: &Request, number: u32) -> io::Result<()> {
 fn receive(
     stream: &UnixStream,
     bytes: &mut [u8],
-    sockets: &mut Option<Vec<UdpSocket>>,
+    sockets: &mut Option<Vec<OwnedFd>>,
 ) -> io::Result<usize> {
-    let mut control = nix::cmsg_space!([i32; 2]);
+    let mut control = nix::cmsg_space!([i32; 3]);
     let mut parts = [IoSliceMut::new(bytes)];
     let message = loop {
         let room = sockets.is_some().then_some(&mut control[..]);
@@ -155,7 +175,7 @@ fn receive(
     let received = message.bytes;
     for one in message.cmsgs()? {
         if let (ControlMessageOwned::ScmRights(numbers), Some(sockets)) = (one, &mut *sockets) {
-            sockets.extend(numbers.into_iter().map(|number| UdpSocket::from(owned(number))));
+            sockets.extend(numbers.into_iter().map(owned));
         }
     }
     Ok(received)

@@ -1,27 +1,30 @@
 //! The daemon: it owns the UDP port and the table, and ends after its last program.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, IoSlice};
-use std::net::UdpSocket;
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use polypath::{BindError, Encapsulation, Endpoint, EndpointOptions, SharedSockets};
+use polypath::{
+    BindError, Encapsulation, Endpoint, EndpointOptions, ForeignError, PortSpace, SharedSockets,
+};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::group::Group;
-use crate::message::{LONGEST, Reply, Request};
+use crate::message::{LONGEST, Reply, Request, write_error};
 use crate::name;
 use crate::table::{Claim, Refusal, Slot, Table};
 
@@ -72,13 +75,14 @@ pub fn serve(udp_port: u16, ready: impl FnOnce()) -> Result<(), StartError> {
         })?;
         listener.set_nonblocking(true)?;
         let listener = tokio::net::UnixListener::from_std(listener)?;
-        let mut group = Group::open(udp_port).map_err(|error| {
+        let group = Group::open(udp_port).map_err(|error| {
             let used = error.kind() == io::ErrorKind::AddrInUse;
             if used { StartError::InUse } else { error.into() }
         })?;
-        let replies = replies(&mut group, udp_port)?;
+        let state = Arc::new(Mutex::new(State::new(group)));
+        let replies = replies(&state, udp_port)?;
+        lock(&state).watch(1);
         ready();
-        let state = Mutex::new(State::new(group));
         let space = Arc::new(Space { state, ended: Notify::new(), replies });
         tokio::select! {
             () = accept(&listener, &space) => {}
@@ -100,13 +104,18 @@ pub fn inherit_no_descriptors() {
 
 /// An endpoint without associations, which replies to packets for ports that no process has
 /// (RFC 9260 8.4).
-fn replies(group: &mut Group, udp_port: u16) -> io::Result<Endpoint> {
-    let addresses = group.addresses();
+fn replies(state: &Arc<Mutex<State>>, udp_port: u16) -> io::Result<Endpoint> {
+    let (addresses, sockets) = {
+        let group = &mut lock(state).group;
+        (group.addresses(), group.sockets(0)?)
+    };
+    let shared = SharedSockets::given(sockets, Arc::new(Others(state.clone())));
+    lock(state).shared = Some(shared.clone());
     let options = EndpointOptions {
         addresses,
         encapsulation: Encapsulation::Udp { port: udp_port },
         announce: polypath::Announce::None,
-        shared: Some(SharedSockets::given(group.sockets(0)?, true)),
+        shared: Some(shared),
         ..EndpointOptions::plain()
     };
     Endpoint::bind(options).map_err(|error| match error {
@@ -115,9 +124,31 @@ fn replies(group: &mut Group, udp_port: u16) -> io::Result<Endpoint> {
     })
 }
 
+/// The ports of the processes, for the endpoint that replies.
+struct Others(Arc<Mutex<State>>);
+
+impl PortSpace for Others {
+    /// A packet that the kernel has selected the daemon for may be coalesced with one for a port
+    /// that no process has, or older than the claim.
+    fn is_elsewhere(&self, to: IpAddr, port: u16) -> bool {
+        lock(&self.0).group.selected(to, port) != 0
+    }
+
+    /// They follow packets for a port that no process has: the reply ends these.
+    fn misdirected(&self, _to: IpAddr, _port: u16, _packets: usize) {}
+
+    fn unreachable(&self, error: ForeignError) {
+        lock(&self.0).pass(&error);
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What the daemon has.
 struct Space {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     /// A process has ended, or come.
     ended: Notify,
     /// It receives the packets for ports that no process has, and what is malformed.
@@ -130,19 +161,41 @@ struct State {
     /// Slots of processes that have ended.
     free: BinaryHeap<Reverse<Slot>>,
     next: Slot,
+    /// Where processes receive errors about their packets.
+    errors: BTreeMap<Slot, UnixDatagram>,
+    /// The daemon's own sockets.
+    shared: Option<SharedSockets>,
+    /// Tasks that receive errors at the sockets of free slots.
+    watching: BTreeMap<Slot, JoinSet<()>>,
     /// Processes and connections.
     alive: usize,
 }
 
 impl State {
     fn new(group: Group) -> Self {
-        Self { table: Table::default(), group, free: BinaryHeap::new(), next: 1, alive: 0 }
+        Self {
+            table: Table::default(),
+            group,
+            free: BinaryHeap::new(),
+            next: 1,
+            errors: BTreeMap::new(),
+            shared: None,
+            watching: BTreeMap::new(),
+            alive: 0,
+        }
     }
 
-    /// A slot and its sockets.
-    fn join(&mut self) -> io::Result<(Slot, Vec<UdpSocket>)> {
+    /// A slot and its sockets: those of the group, and the one for errors.
+    fn join(&mut self) -> io::Result<(Slot, Vec<OwnedFd>)> {
         let slot = self.free.peek().map_or(self.next, |slot| slot.0);
-        let sockets = self.group.sockets(slot)?;
+        let mut sockets: Vec<OwnedFd> =
+            self.group.sockets(slot)?.into_iter().map(OwnedFd::from).collect();
+        let (own, errors) = UnixDatagram::pair()?;
+        own.set_nonblocking(true)?;
+        errors.set_nonblocking(true)?;
+        self.errors.insert(slot, own);
+        self.watching.remove(&slot);
+        sockets.push(errors.into());
         // A number that is not used yet is not in the heap.
         if self.free.pop().is_none() {
             self.next += 1;
@@ -154,8 +207,23 @@ impl State {
     fn leave(&mut self, slot: Slot) {
         self.table.release_all(slot);
         self.attach();
-        self.group.drain(slot);
+        self.group.leave(slot);
+        self.errors.remove(&slot);
+        self.watch(slot);
         self.free.push(Reverse(slot));
+    }
+
+    /// Receives the errors that the kernel gives to the sockets of a free slot.
+    fn watch(&mut self, slot: Slot) {
+        let Some(shared) = &self.shared else { return };
+        let mut tasks = JoinSet::new();
+        for socket in self.group.sockets(slot).unwrap_or_default() {
+            // Without descriptors, the errors are lost.
+            if let Ok(watch) = shared.watch(socket) {
+                tasks.spawn(watch);
+            }
+        }
+        self.watching.insert(slot, tasks);
     }
 
     fn claim(&mut self, slot: Slot, id: u32, claim: Claim) -> Result<u16, libc::c_int> {
@@ -172,15 +240,36 @@ impl State {
         Ok(port)
     }
 
+    /// The kernel has coalesced packets of a process with those for a port. No process has it any
+    /// more if its socket was closed meanwhile.
+    fn mix(&mut self, slot: Slot, to: IpAddr, port: u16) {
+        let other = self.group.selected(to, port);
+        if other != 0 {
+            self.group.mix(slot, other);
+        }
+    }
+
+    /// Passes an error to the processes that may have sent the packet. Each compares it with its
+    /// associations.
+    fn pass(&self, error: &ForeignError) {
+        let Some(port) = error.port() else { return };
+        for slot in self.group.having(error.destination.is_ipv6(), port) {
+            if let Some(socket) = self.errors.get(&slot) {
+                // A process that does not read loses errors, as with a full error queue.
+                let _ = socket.send(&write_error(error));
+            }
+        }
+    }
+
     /// A program that is shorter than the one before is permitted.
-    fn attach(&self) {
+    fn attach(&mut self) {
         let _ = self.group.attach(&self.table);
     }
 }
 
 impl Space {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn malformed(&self) -> u32 {
@@ -268,6 +357,14 @@ impl Connection {
                     continue;
                 }
                 Request::Count => Ok(self.alive.0.malformed()),
+                Request::Misdirected(to, port) => {
+                    self.slot.iter().for_each(|slot| self.alive.0.lock().mix(*slot, to, port));
+                    continue;
+                }
+                Request::Unreachable(error) => {
+                    self.alive.0.lock().pass(&error);
+                    continue;
+                }
             };
             let reply = match result {
                 Ok(value) => Reply { error: 0, value },
@@ -290,7 +387,7 @@ impl Connection {
         Request::read(bytes)
     }
 
-    async fn send(&self, reply: Reply, number: u32, sockets: &[UdpSocket]) -> io::Result<()> {
+    async fn send(&self, reply: Reply, number: u32, sockets: &[OwnedFd]) -> io::Result<()> {
         let bytes = reply.write(number);
         let numbers: Vec<RawFd> = sockets.iter().map(AsRawFd::as_raw_fd).collect();
         let rights = [ControlMessage::ScmRights(&numbers)];
@@ -318,7 +415,7 @@ impl Connection {
         Ok(())
     }
 
-    fn join(&mut self) -> io::Result<Vec<UdpSocket>> {
+    fn join(&mut self) -> io::Result<Vec<OwnedFd>> {
         if self.slot.is_some() {
             return Err(io::Error::from_raw_os_error(libc::EALREADY));
         }

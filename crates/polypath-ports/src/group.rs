@@ -3,7 +3,14 @@
 //! The kernel numbers the sockets of a group in the order in which they were bound, and gives the
 //! number of one that is closed to another one. Therefore the daemon keeps all of them open: a
 //! later process has the sockets of one that has ended.
+//!
+//! The kernel coalesces datagrams of one pair of UDP ports (UDP_GRO), and selects the socket by the
+//! first one. If two programs have the same peer, a packet of one of them may reach the other one,
+//! which drops it. From then on the kernel does not coalesce, until one of the two has ended. It
+//! coalesces by the option of any socket of the group, which a hash of the addresses selects:
+//! therefore all sockets have the same option.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -15,14 +22,18 @@ use nix::sys::socket::{
 };
 
 use crate::select::{self, Instruction};
-use crate::table::{Slot, Table};
+use crate::table::{Routes, Slot, Table};
 
 /// Datagrams or errors of an earlier process that are dropped at most.
 const STALE: usize = 1 << 20;
 
 /// The sockets of all processes.
 #[derive(Debug)]
-pub struct Group(Vec<Side>);
+pub struct Group {
+    sides: Vec<Side>,
+    /// Pairs of processes whose packets the kernel has coalesced: it does not while there are any.
+    mixed: BTreeSet<(Slot, Slot)>,
+}
 
 /// Those of one IP version.
 #[derive(Debug)]
@@ -30,6 +41,8 @@ struct Side {
     any: SocketAddr,
     /// By slot.
     sockets: Vec<UdpSocket>,
+    /// What the kernel selects by.
+    routes: Routes,
 }
 
 impl Group {
@@ -42,19 +55,58 @@ impl Group {
             Err(error) if lacks_family(&error) => {}
             Err(error) => return Err(error),
         }
-        let group = Self(sides);
+        let mut group = Self { sides, mixed: BTreeSet::new() };
+        group.coalesce();
         group.attach(&Table::default())?;
         Ok(group)
     }
 
     /// Duplicates of the sockets of a slot, which are opened now if there are none.
     pub fn sockets(&mut self, slot: Slot) -> io::Result<Vec<UdpSocket>> {
-        self.0.iter_mut().map(|side| side.socket(slot)).collect()
+        let sockets = self.sides.iter_mut().map(|side| side.socket(slot)).collect();
+        self.coalesce();
+        sockets
     }
 
-    /// Drops what has arrived for a process that has ended.
-    pub fn drain(&self, slot: Slot) {
-        for side in &self.0 {
+    /// The process whose socket the kernel selects; 0 for the daemon.
+    pub fn selected(&self, to: IpAddr, port: u16) -> Slot {
+        let side = self.sides.iter().find(|side| side.any.is_ipv4() == to.is_ipv4());
+        let targets = side.and_then(|side| side.routes.get(&port));
+        targets.and_then(|all| all.single.get(&to).copied().or(all.any)).unwrap_or(0)
+    }
+
+    /// The processes with a port, at any address.
+    pub fn having(&self, v6: bool, port: u16) -> BTreeSet<Slot> {
+        let side = self.sides.iter().find(|side| side.any.is_ipv6() == v6);
+        let targets = side.and_then(|side| side.routes.get(&port)).into_iter();
+        targets.flat_map(|all| all.single.values().chain(&all.any)).copied().collect()
+    }
+
+    /// The kernel has coalesced packets of two processes.
+    pub fn mix(&mut self, one: Slot, other: Slot) {
+        if one != other {
+            self.mixed.insert((one, other));
+            self.coalesce();
+        }
+    }
+
+    /// A process has ended. Drops what has arrived for it.
+    pub fn leave(&mut self, slot: Slot) {
+        self.mixed.retain(|(one, other)| *one != slot && *other != slot);
+        self.coalesce();
+        self.drain(slot);
+    }
+
+    /// Sets whether the kernel coalesces datagrams.
+    fn coalesce(&self) {
+        for socket in self.sides.iter().flat_map(|side| &side.sockets) {
+            // Linux before 5.0 does not have the option.
+            let _ = setsockopt(socket, sockopt::UdpGroSegment, &self.mixed.is_empty());
+        }
+    }
+
+    fn drain(&self, slot: Slot) {
+        for side in &self.sides {
             if let Some(socket) = side.sockets.get(slot as usize) {
                 drain(socket);
             }
@@ -63,15 +115,17 @@ impl Group {
 
     /// The wildcard addresses of the sockets.
     pub fn addresses(&self) -> Vec<IpAddr> {
-        self.0.iter().map(|side| side.any.ip()).collect()
+        self.sides.iter().map(|side| side.any.ip()).collect()
     }
 
     /// Makes the kernel select the sockets as the table has it.
-    pub fn attach(&self, table: &Table) -> io::Result<()> {
-        self.0.iter().try_for_each(|side| {
-            let program = select::program(&table.routes(side.any.is_ipv6()));
-            let program = program.ok_or(io::ErrorKind::OutOfMemory)?;
-            attach(&side.sockets[0], &program)
+    pub fn attach(&mut self, table: &Table) -> io::Result<()> {
+        self.sides.iter_mut().try_for_each(|side| {
+            let routes = table.routes(side.any.is_ipv6());
+            let program = select::program(&routes).ok_or(io::ErrorKind::OutOfMemory)?;
+            attach(&side.sockets[0], &program)?;
+            side.routes = routes;
+            Ok(())
         })
     }
 }
@@ -86,7 +140,7 @@ impl Side {
         // Without SO_REUSEPORT, so that it fails if another program has the port.
         let own = bound(any, false)?;
         setsockopt(&own, sockopt::ReusePort, &true)?;
-        let mut side = Self { any, sockets: vec![own] };
+        let mut side = Self { any, sockets: vec![own], routes: Routes::new() };
         // There is a group with the second socket.
         side.socket(1)?;
         Ok(side)
@@ -146,6 +200,8 @@ fn attach(socket: &UdpSocket, program: &[Instruction]) -> io::Result<()> {
 mod tests {
     use std::time::Duration;
 
+    use nix::sys::socket::getsockopt;
+
     use super::*;
     use crate::table::Claim;
 
@@ -166,7 +222,7 @@ mod tests {
         let from = UdpSocket::bind((to, 0)).unwrap();
         let [high, low] = sctp.to_be_bytes();
         from.send_to(&[0, 1, high, low, 0, 0, 0, 0, 0, 0, 0, 0], (to, udp)).unwrap();
-        let side = group.0.iter().find(|side| side.any.is_ipv4() == to.is_ipv4()).unwrap();
+        let side = group.sides.iter().find(|side| side.any.is_ipv4() == to.is_ipv4()).unwrap();
         loop {
             let found = side.sockets.iter().position(|socket| socket.recv(&mut [0; 20]).is_ok());
             if let Some(found) = found {
@@ -205,7 +261,7 @@ mod tests {
         for (to, sctp, slot) in cases {
             assert_eq!(receives(&group, to, udp, sctp), slot, "{to} {sctp}");
         }
-        if group.0.len() == 2 {
+        if group.sides.len() == 2 {
             table.claim(2, 2, single(7003, "::1"), 0).unwrap();
             group.attach(&table).unwrap();
             assert_eq!(receives(&group, "::1", udp, 7000), 1);
@@ -223,6 +279,50 @@ mod tests {
         setsockopt(&other, sockopt::ReusePort, &true).unwrap();
         let error = Group::open(other.local_addr().unwrap().port()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn the_kernel_coalesces_while_no_two_processes_have_mixed_packets() {
+        let (mut group, _) = group();
+        let coalesces = |group: &Group| {
+            let all: BTreeSet<bool> = group
+                .sides
+                .iter()
+                .flat_map(|side| &side.sockets)
+                .map(|socket| getsockopt(socket, sockopt::UdpGroSegment).unwrap())
+                .collect();
+            assert_eq!(all.len(), 1);
+            all.contains(&true)
+        };
+        group.sockets(2).unwrap();
+        assert!(coalesces(&group));
+        group.mix(1, 1);
+        assert!(coalesces(&group));
+        group.mix(1, 2);
+        group.mix(3, 2);
+        assert!(!coalesces(&group));
+        group.sockets(4).unwrap();
+        group.leave(1);
+        assert!(!coalesces(&group));
+        group.leave(2);
+        assert!(coalesces(&group));
+        group.sockets(5).unwrap();
+        assert!(coalesces(&group));
+    }
+
+    #[test]
+    fn the_process_is_the_one_that_the_kernel_selects() {
+        let (mut group, _) = group();
+        let mut table = Table::default();
+        let any = Claim { port: 7000, any_v4: true, opened: true, ..Claim::default() };
+        let one = Claim { port: 7001, addresses: vec!["127.0.0.2".parse().unwrap()], ..any };
+        table.claim(1, 1, Claim { addresses: Vec::new(), port: 7000, ..one.clone() }, 0).unwrap();
+        table.claim(2, 1, Claim { any_v4: false, ..one }, 0).unwrap();
+        group.attach(&table).unwrap();
+        let cases = [("127.0.0.1", 7000, 1), ("127.0.0.2", 7001, 2), ("127.0.0.1", 7001, 0)];
+        for (to, port, slot) in cases {
+            assert_eq!(group.selected(to.parse().unwrap(), port), slot, "{to} {port}");
+        }
     }
 
     #[test]

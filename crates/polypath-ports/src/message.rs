@@ -1,9 +1,12 @@
 //! The messages between a process and the daemon.
 //!
-//! Each has its length before it, as 16 bits in the host's byte order. The daemon replies to each
-//! request, with its number.
+//! Each has its length before it, as 16 bits in the host's byte order. The daemon replies to
+//! requests, with their numbers.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+
+use polypath::ForeignError;
+use polypath::proto::Unreachable;
 
 use crate::table::Claim;
 
@@ -26,6 +29,11 @@ pub enum Request {
     Release(u32),
     /// The number of malformed datagrams so far.
     Count,
+    /// The kernel has coalesced packets for this address and port with those of this process. It
+    /// has no reply.
+    Misdirected(IpAddr, u16),
+    /// An error about a packet of another process. It has no reply.
+    Unreachable(ForeignError),
 }
 
 /// The answer to a request.
@@ -51,20 +59,23 @@ impl Request {
                 let Claim { any_v4, any_v6, reuses, shares, opened, listens, .. } = *claim;
                 let flags = [any_v4, any_v6, reuses, shares, opened, listens];
                 bytes.push(flags.iter().rev().fold(0, |all, flag| all << 1 | u8::from(*flag)));
-                for ip in claim.addresses.iter().take(MOST_ADDRESSES) {
-                    let (kind, octets) = match ip {
-                        IpAddr::V4(ip) => (4, ip.to_ipv6_mapped().octets()),
-                        IpAddr::V6(ip) => (6, ip.octets()),
-                    };
-                    bytes.push(kind);
-                    bytes.extend(octets);
-                }
+                let all = claim.addresses.iter().take(MOST_ADDRESSES);
+                bytes.extend(all.flat_map(written));
             }
             Self::Release(id) => {
                 bytes.push(3);
                 bytes.extend(id.to_ne_bytes());
             }
             Self::Count => bytes.push(4),
+            Self::Misdirected(to, port) => {
+                bytes.push(5);
+                bytes.extend(port.to_ne_bytes());
+                bytes.extend(written(to));
+            }
+            Self::Unreachable(error) => {
+                bytes.push(6);
+                bytes.extend(write_error(error));
+            }
         }
         [&(bytes.len() as u16).to_ne_bytes(), &bytes[..]].concat()
     }
@@ -99,15 +110,71 @@ impl Request {
                 _ => return None,
             },
             (4, []) => Self::Count,
+            (5, rest) => {
+                let (port, rest) = rest.split_first_chunk()?;
+                let [to] = addresses(rest)?[..] else { return None };
+                Self::Misdirected(to, u16::from_ne_bytes(*port))
+            }
+            (6, rest) => Self::Unreachable(read_error(rest)?),
             _ => return None,
         };
         Some((number, request))
     }
 }
 
+/// Longest beginning of a packet in an error.
+const QUOTED: usize = 64;
+
+/// The bytes of an error, which the daemon passes to a process as they are.
+pub fn write_error(error: &ForeignError) -> Vec<u8> {
+    let (kind, mtu) = match error.what {
+        Unreachable::Port => (0, 0),
+        Unreachable::Protocol => (1, 0),
+        Unreachable::Network => (2, 0),
+        Unreachable::TooBig { mtu } => (3, mtu),
+        _ => (4, 0),
+    };
+    let mut bytes = vec![kind];
+    bytes.extend(mtu.to_ne_bytes());
+    bytes.extend(error.destination.port().to_ne_bytes());
+    bytes.extend(written(&error.destination.ip()));
+    bytes.extend(error.quoted.iter().take(QUOTED));
+    bytes
+}
+
+/// Reads an error.
+pub fn read_error(bytes: &[u8]) -> Option<ForeignError> {
+    let (kind, rest) = bytes.split_first()?;
+    let (mtu, rest) = rest.split_first_chunk()?;
+    let (port, rest) = rest.split_first_chunk()?;
+    let (to, quoted) = rest.split_first_chunk::<17>()?;
+    let [to] = addresses(to)?[..] else { return None };
+    let what = match kind {
+        0 => Unreachable::Port,
+        1 => Unreachable::Protocol,
+        2 => Unreachable::Network,
+        3 => Unreachable::TooBig { mtu: u16::from_ne_bytes(*mtu) },
+        4 => Unreachable::Host,
+        _ => return None,
+    };
+    let destination = SocketAddr::new(to, u16::from_ne_bytes(*port));
+    (quoted.len() <= QUOTED).then(|| ForeignError { destination, what, quoted: quoted.to_vec() })
+}
+
 fn int(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (first, rest) = bytes.split_first_chunk()?;
     Some((u32::from_ne_bytes(*first), rest))
+}
+
+/// The bytes of an address.
+fn written(ip: &IpAddr) -> [u8; 17] {
+    let (kind, octets) = match ip {
+        IpAddr::V4(ip) => (4, ip.to_ipv6_mapped().octets()),
+        IpAddr::V6(ip) => (6, ip.octets()),
+    };
+    let mut bytes = [kind; 17];
+    bytes[1..].copy_from_slice(&octets);
+    bytes
 }
 
 fn addresses(bytes: &[u8]) -> Option<Vec<IpAddr>> {
@@ -160,6 +227,12 @@ mod tests {
             Request::Join,
             Request::Count,
             Request::Release(9),
+            Request::Unreachable(ForeignError {
+                destination: "[2001:db8::1]:9899".parse().unwrap(),
+                what: Unreachable::TooBig { mtu: 1280 },
+                quoted: vec![1, 2, 3],
+            }),
+            Request::Misdirected([192, 0, 2, 1].into(), 7000),
             Request::Claim(
                 7,
                 Claim {
@@ -195,7 +268,6 @@ mod tests {
         #[test]
         fn no_bytes_cause_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             if let Some((number, request)) = Request::read(&bytes) {
-                // A wildcard claim with addresses is one of the addresses.
                 let again = request.write(number);
                 prop_assert_eq!(Request::read(&again[2..]), Some((number, request)));
             }

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use rustix::process::geteuid;
 
 /// Version of the messages.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The abstract address of the daemon for a UDP port: abstract addresses belong to a network
 /// namespace, as UDP ports do, and leave no file.

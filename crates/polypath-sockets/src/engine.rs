@@ -60,10 +60,11 @@ pub(crate) fn engine() -> Errno<Engine> {
         private::reserve();
     }
     let settings = Settings::current();
-    let joined = settings.shared.then(|| ports::join(settings.port)).transpose()?;
-    let (ports, sockets) = joined.map_or_else(Default::default, |(ports, all)| (Some(ports), all));
     let runtime = private::inside(|| Builder::new_current_thread().enable_all().build());
     let runtime = runtime.map_err(|error| error.raw_os_error().unwrap_or(libc::ENOMEM))?;
+    let join = || ports::join(settings.port, runtime.handle());
+    let joined = settings.shared.then(join).transpose()?;
+    let (ports, sockets) = joined.map_or_else(Default::default, |(ports, all)| (Some(ports), all));
     let new = Engine {
         runtime: runtime.handle().clone(),
         settings: Arc::new(settings),

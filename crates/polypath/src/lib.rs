@@ -84,7 +84,7 @@ pub use polypath_proto::{
 };
 pub use routes::SystemRoutes;
 pub use secure::ENCRYPTED_ONLY;
-pub use socket::{SharedSockets, SocketStats};
+pub use socket::{ForeignError, PortSpace, SharedSockets, SocketStats};
 pub use stream::{STREAM_END, Stream};
 pub use watch::{addresses as host_addresses, addresses_of as interface_addresses};
 

@@ -34,7 +34,7 @@ use crate::network::Network;
 use backlog::Backlog;
 pub(crate) use buffers::ReceiveBuffers;
 pub(crate) use shared::Owner;
-pub use shared::SharedSockets;
+pub use shared::{ForeignError, PortSpace, SharedSockets};
 use waiting::{Io, Room};
 
 /// Maximum size of one transmit in bytes: less than UDP over IPv4 can carry.

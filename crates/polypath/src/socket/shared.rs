@@ -7,7 +7,8 @@
 //! UDP socket of its own may be for an endpoint of the wildcard address.
 //!
 //! The UDP sockets may also come from another process, which selects the SCTP ports whose packets
-//! they receive ([`SharedSockets::given`]).
+//! they receive ([`SharedSockets::given`]). The kernel selects once for datagrams that it has
+//! coalesced (UDP_GRO), by the first one: a later one may be for another process.
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker, ready};
 
-use polypath_proto::{Ecn, FourTuple};
+use polypath_proto::{Ecn, FourTuple, Unreachable};
 use socket2::{Protocol, SockRef, Type};
 
 use super::buffers::{BUFFER, COUNT, Filled, ReceiveBuffers};
@@ -54,11 +55,44 @@ struct Table {
     given: Option<Given>,
 }
 
+/// The SCTP ports of several processes that share a UDP port. Its functions are called while
+/// packets are received, and must not wait.
+pub trait PortSpace: Send + Sync {
+    /// Whether a packet for this address and SCTP port, which no endpoint of this process has, may
+    /// be for another process. Then this process does not reply to it.
+    fn is_elsewhere(&self, to: IpAddr, port: u16) -> bool;
+
+    /// The kernel has coalesced such packets with those of this process. They are lost.
+    fn misdirected(&self, to: IpAddr, port: u16, packets: usize);
+
+    /// The kernel has reported an error about a packet to this process that none of its endpoints
+    /// has sent: it is for the process with the source port of the packet, which passes it to
+    /// [`SharedSockets::report`].
+    fn unreachable(&self, error: ForeignError);
+}
+
+/// An ICMP error about a packet that another process has sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignError {
+    /// Destination of the packet, with the UDP port.
+    pub destination: SocketAddr,
+    /// The error.
+    pub what: Unreachable,
+    /// The beginning of the SCTP packet.
+    pub quoted: Vec<u8>,
+}
+
+impl ForeignError {
+    /// Source port of the packet.
+    pub fn port(&self) -> Option<u16> {
+        source_port(&self.quoted)
+    }
+}
+
 /// UDP sockets of the wildcard addresses that several processes share.
 struct Given {
     sockets: Vec<UdpSocket>,
-    /// Whether this process replies to packets for an SCTP port that no endpoint has.
-    replies: bool,
+    space: Arc<dyn PortSpace>,
 }
 
 /// A UDP socket.
@@ -114,10 +148,10 @@ impl fmt::Debug for SharedSockets {
 impl SharedSockets {
     /// Uses these UDP sockets, one of each IP version, bound to the wildcard address: other
     /// processes have sockets with the same UDP port, and the kernel selects one by the SCTP port.
-    /// One process `replies` to packets for an SCTP port that no endpoint has (RFC 9260 8.4).
+    /// The kernel coalesces datagrams if the sockets have UDP_GRO, which stays as it is.
     #[must_use]
-    pub fn given(sockets: Vec<UdpSocket>, replies: bool) -> Self {
-        let table = Table { given: Some(Given { sockets, replies }), ..Table::default() };
+    pub fn given(sockets: Vec<UdpSocket>, space: Arc<dyn PortSpace>) -> Self {
+        let table = Table { given: Some(Given { sockets, space }), ..Table::default() };
         Self { table: Arc::new(Mutex::new(table)), _guard: None }
     }
 
@@ -126,6 +160,97 @@ impl SharedSockets {
     #[must_use]
     pub fn holding(&self, guard: Arc<dyn Any + Send + Sync>) -> Self {
         Self { table: self.table.clone(), _guard: Some(guard) }
+    }
+
+    /// Passes an error that another process has received to the endpoints with the port.
+    pub fn report(&self, error: ForeignError) {
+        let port = error.port();
+        let ForeignError { destination, what, quoted } = error;
+        let error = NetworkError { destination, what, quoted: Some(quoted) };
+        let concerns = |key: &Key, entry: &Entry| {
+            Some(key.0) == port && entry.local.is_ipv4() == destination.is_ipv4()
+        };
+        self.share(&error, concerns, None);
+    }
+
+    /// Passes on the errors that a socket of the group receives, also while no endpoint uses it, as
+    /// long as the result is polled.
+    #[cfg(target_os = "linux")]
+    pub fn watch(&self, socket: UdpSocket) -> io::Result<impl Future<Output = ()> + Send + use<>> {
+        use nix::sys::socket::{setsockopt, sockopt};
+        if socket.local_addr()?.is_ipv4() {
+            setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
+        } else {
+            setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
+        }
+        let local = socket.local_addr()?;
+        let io = Io::new(socket)?;
+        let shared = self.clone();
+        Ok(async move {
+            loop {
+                io.failed().await;
+                io.read_errors(|socket| {
+                    super::icmp::read(socket, |error| {
+                        shared.pass(&error, local, None);
+                    });
+                });
+            }
+        })
+    }
+
+    /// Passes an error of a UDP socket to the members that it concerns: those with the SCTP port of
+    /// the quoted packet, or all of the socket if this host itself reports it; or else to another
+    /// process. True if it concerns the member that is excepted.
+    fn pass(&self, error: &NetworkError, socket: SocketAddr, except: Option<Key>) -> bool {
+        let port = error.quoted.as_deref().map(source_port);
+        if port == Some(None) {
+            return false;
+        }
+        let space = self.space();
+        let concerns = |key: &Key, entry: &Entry| match port.flatten() {
+            Some(port) => key.0 == port,
+            None if space.is_some() => entry.local.is_ipv4() == socket.is_ipv4(),
+            None => entry.local == socket,
+        };
+        let (any, excepted) = self.share(error, concerns, except);
+        if !any && let (Some(space), Some(quoted)) = (space, &error.quoted) {
+            let NetworkError { destination, what, .. } = *error;
+            space.unreachable(ForeignError { destination, what, quoted: quoted.clone() });
+        }
+        excepted
+    }
+
+    /// Passes an error to the members that it concerns, except one that is returned: whether there
+    /// are any, and whether it is one of them.
+    fn share(
+        &self,
+        error: &NetworkError,
+        concerns: impl Fn(&Key, &Entry) -> bool,
+        except: Option<Key>,
+    ) -> (bool, bool) {
+        let (mut any, mut excepted) = (false, false);
+        let mut wakers: Vec<Waker> = Vec::new();
+        let mut table = lock(&self.table);
+        for (key, entry) in &mut table.members {
+            if !concerns(key, entry) {
+                continue;
+            }
+            any = true;
+            if Some(*key) == except {
+                excepted = true;
+            } else if entry.errors.len() < MOST_ERRORS {
+                entry.errors.push(error.clone());
+                wakers.extend(entry.waker.take());
+            }
+        }
+        drop(table);
+        wakers.into_iter().for_each(Waker::wake);
+        (any, excepted)
+    }
+
+    /// The other processes that share the UDP sockets.
+    fn space(&self) -> Option<Arc<dyn PortSpace>> {
+        lock(&self.table).given.as_ref().map(|given| given.space.clone())
     }
 
     /// Adds an endpoint's address. `local` has the UDP port, which is not 0.
@@ -191,9 +316,10 @@ impl Table {
         common
     }
 
-    /// Whether this process replies to packets for an SCTP port that no endpoint has.
-    fn replies(&self) -> bool {
-        self.given.as_ref().is_none_or(|given| given.replies)
+    /// Whether this process replies to packets for an SCTP port that no endpoint has (RFC 9260
+    /// 8.4).
+    fn replies(&self, to: IpAddr, port: u16) -> bool {
+        self.given.as_ref().is_none_or(|given| !given.space.is_elsewhere(to, port))
     }
 
     fn members_of(&self, port: u16) -> impl Iterator<Item = (&Key, &Entry)> {
@@ -301,13 +427,16 @@ impl Member {
         let alone = table.members_of(port).nth(1).is_none();
         let Some(own) = table.members.get(&self.key) else { return true };
         buffers.pieces().all(|(filled, bytes)| {
-            let here = own.is_at(&filled.four_tuple.local);
+            let local = &filled.four_tuple.local;
+            let here = own.is_at(local);
             bytes.chunks(filled.stride).all(|datagram| {
                 let to = destination_port(datagram);
                 if to == Some(port) {
                     alone && here
                 } else {
-                    to.is_none_or(|to| table.replies() && table.members_of(to).next().is_none())
+                    to.is_none_or(|to| {
+                        table.members_of(to).next().is_none() && table.replies(local.ip(), to)
+                    })
                 }
             })
         })
@@ -316,10 +445,18 @@ impl Member {
     /// Puts the datagrams into the inboxes of the members that they are for.
     fn distribute(&self, buffers: &ReceiveBuffers) {
         let mut parcels: Vec<(Key, Parcel)> = Vec::new();
+        let mut misdirected: BTreeMap<(IpAddr, u16), usize> = BTreeMap::new();
         for (filled, piece) in buffers.pieces() {
             let mut last: Option<Key> = None;
+            let selected = destination_port(piece);
             for datagram in piece.chunks(filled.stride) {
-                let Some(key) = self.target(&filled.four_tuple, datagram) else { continue };
+                let Some(key) = self.target(&filled.four_tuple, datagram) else {
+                    let port = destination_port(datagram);
+                    if let Some(port) = port.filter(|_| port != selected) {
+                        *misdirected.entry((filled.four_tuple.local.ip(), port)).or_default() += 1;
+                    }
+                    continue;
+                };
                 match parcels.last_mut() {
                     Some((_, parcel)) if last == Some(key) => {
                         parcel.bytes.extend_from_slice(datagram);
@@ -333,6 +470,16 @@ impl Member {
                 last = Some(key);
             }
         }
+        self.deliver(parcels);
+        // The table's lock is not held meanwhile.
+        if let Some(space) = self.table.space() {
+            for ((to, port), packets) in misdirected {
+                space.misdirected(to, port, packets);
+            }
+        }
+    }
+
+    fn deliver(&self, parcels: Vec<(Key, Parcel)>) {
         let mut wakers: Vec<Waker> = Vec::new();
         let mut table = lock(&self.table.table);
         for (key, parcel) in parcels {
@@ -361,7 +508,8 @@ impl Member {
                 .filter(|(_, entry)| entry.is_at(&four_tuple.local))
                 .map(|(key, entry)| (*key, !entry.local.ip().is_unspecified(), entry.owner.clone()))
                 .collect();
-            (candidates, table.replies())
+            let local = four_tuple.local.ip();
+            (candidates, self.key.0 != port && table.replies(local, port))
         };
         if let [(key, ..)] = candidates[..] {
             return Some(key);
@@ -377,7 +525,7 @@ impl Member {
         if let Some((key, ..)) = candidates.last() {
             return Some(*key);
         }
-        (replies && self.key.0 != port).then_some(self.key)
+        replies.then_some(self.key)
     }
 
     /// Sends with one system call.
@@ -400,38 +548,9 @@ impl Member {
             .unwrap_or_default()
     }
 
-    /// Passes an error on to the members that it concerns: those with the SCTP port of the quoted
-    /// packet, or all of the socket if this host itself reports it. True if it concerns this one.
+    /// Passes an error on to those that it concerns; true if this member is one of them.
     pub(super) fn share_error(&self, error: &NetworkError) -> bool {
-        let source = error.quoted.as_ref().map(|quoted| quoted.first_chunk().copied());
-        let port = source.flatten().map(u16::from_be_bytes);
-        if source.is_some() && port.is_none() {
-            return false;
-        }
-        let mut concerned = false;
-        let mut wakers: Vec<Waker> = Vec::new();
-        let mut table = lock(&self.table.table);
-        let given = table.given.is_some();
-        let common = self.common.local;
-        let concerns = |key: &Key, entry: &Entry| match port {
-            Some(port) => key.0 == port,
-            None if given => entry.local.is_ipv4() == common.is_ipv4(),
-            None => entry.local == common,
-        };
-        for (key, entry) in &mut table.members {
-            if !concerns(key, entry) {
-                continue;
-            }
-            if *key == self.key {
-                concerned = true;
-            } else if entry.errors.len() < MOST_ERRORS {
-                entry.errors.push(error.clone());
-                wakers.extend(entry.waker.take());
-            }
-        }
-        drop(table);
-        wakers.into_iter().for_each(Waker::wake);
-        concerned
+        self.table.pass(error, self.common.local, Some(self.key))
     }
 }
 
@@ -442,6 +561,11 @@ impl Entry {
         let any = ip.is_unspecified() && ip.is_ipv4() == to.is_ipv4();
         port == to.port() && (any || ip == to.ip())
     }
+}
+
+/// RFC 9260 3.1: the source port is the first field.
+fn source_port(packet: &[u8]) -> Option<u16> {
+    packet.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
 }
 
 /// RFC 9260 3.1: the destination port is the second field.

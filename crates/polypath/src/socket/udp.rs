@@ -150,17 +150,15 @@ impl Udp {
 }
 
 fn make_state(socket: &UdpSocket, grouped: bool) -> io::Result<UdpSocketState> {
-    let state = UdpSocketState::new(socket.into())?;
-    // The kernel would coalesce datagrams of two hosts whose SCTP ports belong to different sockets
-    // of the group, and select one for all of them.
     #[cfg(target_os = "linux")]
-    if grouped {
-        use nix::sys::socket::{setsockopt, sockopt};
-        match setsockopt(socket, sockopt::UdpGroSegment, &false) {
-            // A kernel that does not coalesce.
-            Ok(()) | Err(nix::Error::ENOPROTOOPT) => {}
-            Err(error) => return Err(error.into()),
-        }
+    use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+    // The process that has opened the group decides whether the kernel coalesces datagrams.
+    #[cfg(target_os = "linux")]
+    let separate = grouped && getsockopt(socket, sockopt::UdpGroSegment) == Ok(false);
+    let state = UdpSocketState::new(socket.into())?;
+    #[cfg(target_os = "linux")]
+    if separate {
+        setsockopt(socket, sockopt::UdpGroSegment, &false)?;
     }
     state.enable_transport_errors(socket.into())?;
     Ok(state)

@@ -172,3 +172,108 @@ async fn encrypted_packets_do_not_show_their_port() {
     .unwrap_err();
     assert!(matches!(error, BindError::SharedNotEncrypted), "{error:?}");
 }
+
+#[cfg(target_os = "linux")]
+mod given {
+    use std::io::IoSlice;
+    use std::net::{IpAddr, UdpSocket};
+    use std::os::fd::AsRawFd;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use nix::sys::socket::{
+        ControlMessage, MsgFlags, SockaddrIn, getsockopt, sendmsg, setsockopt, sockopt,
+    };
+    use polypath::proto::Unreachable;
+    use polypath::{ForeignError, PortSpace};
+
+    use super::*;
+
+    /// Other processes have SCTP port 9.
+    #[derive(Default)]
+    struct Others(Mutex<Vec<(IpAddr, u16, usize)>>, Mutex<Vec<ForeignError>>);
+
+    impl PortSpace for Others {
+        fn is_elsewhere(&self, _to: IpAddr, port: u16) -> bool {
+            port == 9
+        }
+
+        fn misdirected(&self, to: IpAddr, port: u16, packets: usize) {
+            self.0.lock().unwrap().push((to, port, packets));
+        }
+
+        fn unreachable(&self, error: ForeignError) {
+            self.1.lock().unwrap().push(error);
+        }
+    }
+
+    /// A UDP socket that coalesces or does not, its port, and a duplicate.
+    fn socket(coalesces: bool) -> (UdpSocket, u16, UdpSocket) {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        setsockopt(&socket, sockopt::UdpGroSegment, &coalesces).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        (socket.try_clone().unwrap(), port, socket)
+    }
+
+    /// Sends malformed packets for these SCTP ports as datagrams that the kernel does not separate.
+    fn send_together(udp: u16, ports: &[u8]) {
+        let packet = |port: &u8| [0, 5, 0, *port, 1, 1, 1, 1, 1, 1, 1, 1];
+        let bytes: Vec<u8> = ports.iter().flat_map(packet).collect();
+        let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let control = [ControlMessage::UdpGsoSegments(&12)];
+        let to = SockaddrIn::new(127, 0, 0, 1, udp);
+        let parts = [IoSlice::new(&bytes)];
+        sendmsg(from.as_raw_fd(), &parts, &control, MsgFlags::empty(), Some(&to)).unwrap();
+    }
+
+    #[tokio::test]
+    async fn coalesced_packets_of_other_processes_are_reported_and_get_no_reply() {
+        let (socket, udp, _) = socket(true);
+        let others = Arc::new(Others::default());
+        let shared = SharedSockets::given(vec![socket], others.clone());
+        let server = listener(&shared, &["0.0.0.0"], 1, udp).unwrap();
+        let malformed = || server.stats().malformed + server.stats().bad_checksum;
+        let [near, far] = reaches(to("127.0.0.1", 1, udp), &server).await;
+        // Of port 2 there is nothing known: this process replies to packets for it.
+        send_together(udp, &[1, 9, 1, 9, 9, 2]);
+        // The kernel has selected this socket for it.
+        send_together(udp, &[9]);
+        send_together(udp, &[1]);
+        while malformed() < 4 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(malformed(), 4);
+        assert_eq!(*others.0.lock().unwrap(), [(ip("127.0.0.1"), 9, 3)]);
+        echoes(&near, &far).await;
+    }
+
+    #[tokio::test]
+    async fn errors_about_packets_of_other_processes_are_passed_on() {
+        let (socket, udp, same) = socket(true);
+        let others = Arc::new(Others::default());
+        let shared = SharedSockets::given(vec![socket], others.clone());
+        let _server = listener(&shared, &["0.0.0.0"], 1, udp).unwrap();
+        let closed = SocketAddr::new(ip("127.0.0.1"), free_port());
+        // RFC 1122 3.2.2: the ICMP message quotes the beginning of the datagram.
+        let packet = [0, 9, 0, 5, 1, 1, 1, 1, 0, 0, 0, 0];
+        same.send_to(&packet, closed).unwrap();
+        while others.1.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let error = others.1.lock().unwrap()[0].clone();
+        assert_eq!(error.port(), Some(9));
+        let quoted = packet.to_vec();
+        assert_eq!(error, ForeignError { destination: closed, what: Unreachable::Port, quoted });
+    }
+
+    #[tokio::test]
+    async fn an_endpoint_does_not_change_whether_the_kernel_coalesces() {
+        for coalesces in [false, true] {
+            let (socket, udp, same) = socket(coalesces);
+            let shared = SharedSockets::given(vec![socket], Arc::new(Others::default()));
+            let _server = listener(&shared, &["0.0.0.0"], 1, udp).unwrap();
+            assert_eq!(getsockopt(&same, sockopt::UdpGroSegment), Ok(coalesces));
+        }
+    }
+}
