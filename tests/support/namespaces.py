@@ -149,7 +149,7 @@ class TwoHosts:
 @contextlib.contextmanager
 def coalescing():
     """Namespaces `a` (10.81.0.2) and `b` (10.82.0.2). b's interface coalesces datagrams that arrive within 1 ms,
-    also those of different sockets: between them is a router, for a veth pair alone keeps the senders' sockets apart."""
+    also those of different sockets: between them is a router, for a veth pair alone keeps the senders apart."""
     with Namespace() as a, Namespace() as router, Namespace() as b:
         for number, host in ((1, a), (2, b)):
             _run("ip", "link", "add", "v", "netns", host.name, "type", "veth", "peer", "name", f"r{number}",
