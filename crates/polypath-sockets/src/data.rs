@@ -261,8 +261,9 @@ pub(crate) unsafe fn receive(
     let mut taken = take(fd, sock, parts, peek)?;
     let waits = flags & libc::MSG_DONTWAIT == 0 && !is_nonblocking(fd, flags);
     let alone = matches!(taken, Taken::Nothing) && sock.many.is_some() && waits && !has_peers(sock);
-    if alone {
+    if alone && let Some(many) = &sock.many {
         // The last association may have ended, with a notification, since nothing was found.
+        many.wait_for_ends();
         taken = take(fd, sock, parts, peek)?;
     }
     match taken {

@@ -261,8 +261,8 @@ async fn member(link: Arc<Link>, many: Arc<Many>, association: Association, coun
             }
         }
     }
-    // The program that reads the notification does not find the association any more.
-    let peeled = !many.remove(link.id);
+    let (found, ending) = many.end(link.id);
+    let peeled = !found;
     // The core refuses what is left.
     let queue = lock(&link.queue).take();
     if let Some(Queue { packets, task }) = queue {
@@ -274,6 +274,7 @@ async fn member(link: Arc<Link>, many: Arc<Many>, association: Association, coun
         Err(_) => notify::not_started(&link, &association).await,
     }
     link.flush().await;
+    drop(ending);
     link.set_phase(Phase::Closed);
     link.set_association(None);
     if peeled && let Some(route) = link.route() {

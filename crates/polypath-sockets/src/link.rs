@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -470,10 +470,27 @@ impl Link {
     }
 }
 
+/// An association that has been removed, and whose last notifications are not delivered yet.
+pub(crate) struct Ending(Arc<Many>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        *lock(&self.0.ending) -= 1;
+        self.0.ended.notify_all();
+    }
+}
+
+/// The longest time for which a call waits for the last notifications of an association. They
+/// take longer only where nothing reads the socket.
+const LONGEST_END: Duration = Duration::from_secs(1);
+
 /// The associations of a one-to-many socket.
 #[derive(Default)]
 pub(crate) struct Many {
     links: Mutex<BTreeMap<i32, Arc<Link>>>,
+    /// How many associations have been removed without their last notifications, which follow.
+    ending: Mutex<u32>,
+    ended: Condvar,
     /// Where messages of all of them go; `None` before the first call that needs an endpoint.
     pub(crate) route: Mutex<Option<Route>>,
     /// SCTP_AUTOCLOSE in seconds; 0 for never.
@@ -490,6 +507,19 @@ impl Many {
     /// Removes an association; false if it has been peeled off.
     pub(crate) fn remove(&self, id: i32) -> bool {
         lock(&self.links).remove(&id).is_some()
+    }
+
+    /// Removes an association whose last notifications follow until the result is dropped; the
+    /// program does not find it any more when it reads them. False if it has been peeled off.
+    pub(crate) fn end(self: &Arc<Self>, id: i32) -> (bool, Ending) {
+        *lock(&self.ending) += 1;
+        (self.remove(id), Ending(self.clone()))
+    }
+
+    /// Waits for the last notifications of associations that have been removed.
+    pub(crate) fn wait_for_ends(&self) {
+        let left = self.ended.wait_timeout_while(lock(&self.ending), LONGEST_END, |left| *left > 0);
+        drop(left.unwrap_or_else(PoisonError::into_inner));
     }
 
     pub(crate) fn get(&self, id: i32) -> Option<Arc<Link>> {
@@ -537,5 +567,30 @@ impl Many {
         });
         let is_served = self.route.try_lock().is_ok_and(|route| route.is_some());
         Self { links: Mutex::new(links.unwrap_or_default()), is_served, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_waits_until_the_last_notification_is_delivered() {
+        let many = Arc::<Many>::default();
+        let (found, ending) = many.end(1);
+        assert!(!found);
+        let delivered = Arc::new(AtomicBool::new(false));
+        let engine = std::thread::spawn({
+            let delivered = delivered.clone();
+            move || {
+                std::thread::sleep(Duration::from_millis(50));
+                delivered.store(true, Ordering::Release);
+                drop(ending);
+            }
+        });
+        many.wait_for_ends();
+        assert!(delivered.load(Ordering::Acquire));
+        engine.join().unwrap();
+        many.wait_for_ends();
     }
 }
