@@ -51,8 +51,8 @@ demo: ## a file over two paths, the one in use cut half way; under a minute
 	@scripts/demo.py
 
 test: ## every test; installs the system packages they need where it may; a line for each lane at the end
-	@scripts/lanes.py setup-check check-quick+setup test-rust+deny+wheel+fuzz-briefly:idle \
-		test-e2e+test-python test-clock+check-slow:idle
+	@scripts/lanes.py setup-check check-quick+setup test-rust+deny+wheel+check-slow:idle+fuzz-briefly:idle \
+		test-e2e+test-python test-clock
 
 quick: ## under two minutes once built: formats, lints, units, protocol, simulator, few random networks; not: docs, processes, Python, fuzzing
 	@scripts/setup.sh build

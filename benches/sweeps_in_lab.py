@@ -17,6 +17,7 @@ from pathlib import Path
 
 import distributed
 import polypath
+from polypath._core import quantity
 from polypath.ns2 import losses, script
 from polypath.ns2.mapping import setup
 from polypath.papers.caro2006_retransmission.cross_traffic import Congested
@@ -67,7 +68,7 @@ def compare(rounds: int) -> dict[str, dict[str, list[float]]]:
     """CPU seconds a run at each point: of polypath, of ns-2 with the trace that the lab reads, of ns-2 without one."""
     found: dict[str, dict[str, list[float]]] = {}
     for name, (scenario, factor) in POINTS.items():
-        start = float(scenario.to_dict()["workload"].get("start", "0 s").removesuffix(" s"))
+        start = quantity(scenario.to_dict()["workload"].get("start", "0 s"))
         samples = found[name] = {"polypath": [], "ns-2": [], "ns-2, untraced": []}
         for number in range(rounds):
             print(f"{name}: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
