@@ -70,9 +70,9 @@ test-e2e: ## the tests of the program: real processes, namespaces, captures (see
 	$(BUILD_TESTED)
 	@$(call pytest,-m "not clock" tests)
 
-test-clock: ## those of them that compare clock times, two at a time: nothing else should run meanwhile
+test-clock: ## those of them that compare clock times, one after the other: nothing else should run meanwhile
 	$(BUILD_TESTED)
-	@$(call pytest,-m clock -n 2 tests)
+	@$(call pytest,-m clock -n 0 tests)
 
 # The lanes of `make test` and `make quick` that are no targets of their own. Those of `make quick` build what the others
 # build, with the same features.

@@ -3,13 +3,12 @@
 A test that needs features of the machine lists them in `@pytest.mark.needs(...)`. It is skipped on
 machines without them; with CI=true a skip is a failure.
 
-A test that compares clock times is marked `clock`. `make test-clock` runs these, two at a time, and nothing
-else: most of the time they wait. One that fails while the machine was late is repeated; the last attempt
-allows for the measured lateness.
+A test that compares clock times is marked `clock`. `make test-clock` runs these alone, one after the
+other. One that fails while the machine was late is repeated; the last attempt allows for the measured
+lateness.
 """
 
 import functools
-import itertools
 import os
 import shutil
 import signal
@@ -27,8 +26,6 @@ from support import lateness, namespaces, program
 
 # Maximum attempts of a test that compares clock times, on a busy machine.
 ATTEMPTS = 4
-# How many of these tests may run at the same time.
-CLOCKS = 2
 
 # Debian's directories of ip, tc and ethtool.
 os.environ["PATH"] += os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"
@@ -61,10 +58,9 @@ def _missing(what: str) -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
-    clocks = itertools.count()
     for item in items:
         if item.get_closest_marker("clock"):
-            item.add_marker(pytest.mark.xdist_group(f"clock {next(clocks) % CLOCKS}"))
+            item.add_marker(pytest.mark.xdist_group("clock"))
 
 
 class Clock:

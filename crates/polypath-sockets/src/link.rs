@@ -574,6 +574,8 @@ impl Many {
 mod tests {
     use super::*;
 
+    // In a thread of the test.
+    #[allow(clippy::disallowed_methods)]
     #[test]
     fn a_call_waits_until_the_last_notification_is_delivered() {
         let many = Arc::<Many>::default();
