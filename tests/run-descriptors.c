@@ -80,8 +80,9 @@ static void requests(void) {
     found("ioctl: one that does not exist", "%s", result(ioctl(peer, 0x5499, &value)));
     found("ioctl: of a terminal", "%s", result(ioctl(peer, TIOCGWINSZ, buffer)));
     found("fstat: isatty of a socket", "%s", result(isatty(peer) ? 1 : -1));
-    struct stat about;
-    found("fstat: of a socket", "%s %d", result(fstat(peer, &about)), S_ISSOCK(about.st_mode));
+    struct stat about = {0};
+    int known = fstat(peer, &about);
+    found("fstat: of a socket", "%s %d", result(known), S_ISSOCK(about.st_mode));
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", peer);
     int size = readlink(path, buffer, sizeof buffer - 1);
