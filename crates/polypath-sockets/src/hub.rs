@@ -261,8 +261,8 @@ async fn member(link: Arc<Link>, many: Arc<Many>, association: Association, coun
             }
         }
     }
-    let (found, ending) = many.end(link.id);
-    let peeled = !found;
+    let ending = many.end(link.id);
+    let peeled = ending.is_none();
     // The core refuses what is left.
     let queue = lock(&link.queue).take();
     if let Some(Queue { packets, task }) = queue {

@@ -510,10 +510,12 @@ impl Many {
     }
 
     /// Removes an association whose last notifications follow until the result is dropped; the
-    /// program does not find it any more when it reads them. False if it has been peeled off.
-    pub(crate) fn end(self: &Arc<Self>, id: i32) -> (bool, Ending) {
+    /// program does not find it any more when it reads them. `None` if it has been peeled off.
+    pub(crate) fn end(self: &Arc<Self>, id: i32) -> Option<Ending> {
+        // Counted first: a call that does not find the association any more waits.
         *lock(&self.ending) += 1;
-        (self.remove(id), Ending(self.clone()))
+        let ending = Ending(self.clone());
+        self.remove(id).then_some(ending)
     }
 
     /// Waits for the last notifications of associations that have been removed.
@@ -579,8 +581,11 @@ mod tests {
     #[test]
     fn a_call_waits_until_the_last_notification_is_delivered() {
         let many = Arc::<Many>::default();
-        let (found, ending) = many.end(1);
-        assert!(!found);
+        let link = Arc::new(Link::new(0, libc::AF_INET));
+        let id = link.id;
+        many.add(link);
+        let ending = many.end(id);
+        assert!(ending.is_some() && many.all().is_empty() && many.end(id).is_none());
         let delivered = Arc::new(AtomicBool::new(false));
         let engine = std::thread::spawn({
             let delivered = delivered.clone();
